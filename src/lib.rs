@@ -1,1 +1,19 @@
-//! fedbits
+//! How much accuracy does a transmitted bit buy?
+
+#![warn(missing_docs)]
+
+pub mod catalogue;
+pub mod compress;
+pub mod layout;
+pub mod link;
+pub mod method;
+pub mod model;
+pub mod network;
+pub mod partition;
+pub mod payload;
+pub mod rng;
+pub mod scenario;
+pub mod train;
+pub mod units;
+pub mod vector;
+pub mod wire;

@@ -1,0 +1,166 @@
+//! The bridge between a burn module and a flat vector.
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Device, Gradients, Tensor, TensorData, activation::log_softmax},
+};
+
+use super::{Batch, Evaluation, Network};
+use crate::layout::Layout;
+
+/// A burn module that maps images to one output a class.
+pub(super) trait Forward: Module {
+    /// Outputs (logits) of shape `[images, classes]` for images of shape `[images, channels, height, width]`.
+    fn forward(&self, images: Tensor<4>) -> Tensor<2>;
+}
+
+/// A module with its two devices: one that records operations for gradients, one that does not.
+pub(super) struct Bridge<M> {
+    layout: Layout,
+    classes: usize,
+    training: Option<M>,
+    plain: Option<M>,
+}
+
+/// The CPU. Gradients are recorded only where a backward pass follows: a forward pass that is never followed by one would leave
+/// its graph behind.
+fn device() -> Device {
+    Device::flex()
+}
+
+impl<M: Forward> Bridge<M> {
+    /// Wraps the module that `build` makes on a device.
+    pub(super) fn new(classes: usize, build: impl Fn(&Device) -> M) -> Box<dyn Network>
+    where
+        M: 'static,
+    {
+        let plain = build(&device());
+        let mut visitor = LayoutVisitor::default();
+        plain.visit(&mut visitor);
+        let layout = Layout::new(visitor.tensors);
+        Box::new(Self { layout, classes, training: Some(build(&device().autodiff())), plain: Some(plain) })
+    }
+}
+
+impl<M: Forward> Network for Bridge<M> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn gradient(&mut self, x: &[f32], batch: &Batch, out: &mut [f32]) -> f64 {
+        let device = device().autodiff();
+        let model = load(&mut self.training, x, &device, true);
+        let logits = model.forward(images(batch, &device));
+        let n = batch.labels.len();
+        let target = one_hot(&batch.labels, self.classes, &device);
+        let loss = (log_softmax(logits, 1) * target).sum().mul_scalar(-1.0 / n as f32);
+        let gradients = loss.backward();
+        let mut visitor = GradientVisitor { gradients: &gradients, out, at: 0 };
+        model.visit(&mut visitor);
+        assert_eq!(visitor.at, x.len(), "a module has the parameters of its layout");
+        f64::from(floats(loss.inner())[0])
+    }
+
+    fn evaluate(&mut self, x: &[f32], batch: &Batch) -> Evaluation {
+        let device = device();
+        let model = load(&mut self.plain, x, &device, false);
+        let logits = floats(model.forward(images(batch, &device)));
+        let mut evaluation = Evaluation { samples: batch.labels.len() as u64, ..Evaluation::default() };
+        for (logits, &label) in logits.chunks_exact(self.classes).zip(&batch.labels) {
+            // Ties go to the lower class, and an output that is not finite is never correct.
+            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let predicted = logits.iter().position(|&logit| logit == largest);
+            let finite = logits.iter().all(|logit| logit.is_finite());
+            evaluation.correct += u64::from(finite && predicted == Some(usize::from(label)));
+            let sum: f64 = logits.iter().map(|&logit| f64::from(logit - largest).exp()).sum();
+            evaluation.loss_sum += sum.ln() + f64::from(largest) - f64::from(logits[usize::from(label)]);
+        }
+        evaluation
+    }
+}
+
+/// Puts the values of `x` into the module and returns it.
+fn load<'a, M: Forward>(slot: &'a mut Option<M>, x: &[f32], device: &Device, gradients: bool) -> &'a M {
+    let model = slot.take().expect("a module is put back after every use");
+    let mut loader = Loader { x, at: 0, device, gradients };
+    slot.insert(model.map(&mut loader))
+}
+
+fn images(batch: &Batch, device: &Device) -> Tensor<4> {
+    let [channels, height, width] = batch.shape;
+    let shape = [batch.labels.len(), channels, height, width];
+    Tensor::from_data(TensorData::new(batch.images.clone(), shape), device)
+}
+
+fn one_hot(labels: &[u8], classes: usize, device: &Device) -> Tensor<2> {
+    let mut target = vec![0.0f32; labels.len() * classes];
+    for (row, &label) in target.chunks_exact_mut(classes).zip(labels) {
+        row[usize::from(label)] = 1.0;
+    }
+    Tensor::from_data(TensorData::new(target, [labels.len(), classes]), device)
+}
+
+/// The values of a tensor in row-major order.
+fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec().expect("our tensors hold 32-bit floats")
+}
+
+#[derive(Default)]
+struct LayoutVisitor {
+    path: Vec<String>,
+    tensors: Vec<(String, Vec<usize>)>,
+}
+
+impl ModuleVisitor for LayoutVisitor {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.tensors.push((self.path.join("."), param.lazy_shape().to_vec()));
+    }
+}
+
+struct Loader<'a> {
+    x: &'a [f32],
+    at: usize,
+    device: &'a Device,
+    gradients: bool,
+}
+
+impl ModuleMapper for Loader<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.lazy_shape();
+        let end = self.at + shape.num_elements();
+        let values = self.x[self.at..end].to_vec();
+        self.at = end;
+        let tensor = Tensor::from_data(TensorData::new(values, shape), self.device);
+        Param::initialized(param.id, if self.gradients { tensor.require_grad() } else { tensor })
+    }
+}
+
+struct GradientVisitor<'a> {
+    gradients: &'a Gradients,
+    out: &'a mut [f32],
+    at: usize,
+}
+
+impl ModuleVisitor for GradientVisitor<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let n = param.lazy_shape().num_elements();
+        let out = &mut self.out[self.at..self.at + n];
+        self.at += n;
+        match param.val().grad(self.gradients) {
+            Some(gradient) => {
+                let data = gradient.into_data();
+                out.copy_from_slice(data.as_slice().expect("our tensors hold 32-bit floats"));
+            }
+            // A parameter that the loss does not depend on.
+            None => out.fill(0.0),
+        }
+    }
+}

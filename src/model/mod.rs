@@ -1,0 +1,91 @@
+//! Models: burn modules behind flat vectors, one architecture a file.
+//!
+//! The burn module is the definition of a model. [`bridge`] gives every module the same face: a [`Layout`], a loss and its
+//! gradient at a flat vector, an evaluation. Start vectors come from our own streams, so they depend on the seed alone.
+
+mod bridge;
+mod start;
+
+mod cifar_cnn;
+mod cifar_small_cnn;
+mod mcmahan_cnn;
+mod mlp;
+mod resnet_20;
+mod softmax;
+
+pub use start::start_vector;
+
+use crate::{catalogue::Entry, entry, layout::Layout};
+
+/// Normalised images with their labels.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Images one after the other, channel-height-width.
+    pub images: Vec<f32>,
+    /// Channels, height, width.
+    pub shape: [usize; 3],
+    /// One label an image.
+    pub labels: Vec<u8>,
+}
+
+/// What an evaluation counts; sums, so that parts can be added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// Samples seen.
+    pub samples: u64,
+    /// Samples whose largest output is their label.
+    pub correct: u64,
+    /// Sum of the losses of all samples.
+    pub loss_sum: f64,
+}
+
+impl Evaluation {
+    /// Adds the counts of another part.
+    pub fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.correct += other.correct;
+        self.loss_sum += other.loss_sum;
+    }
+
+    /// Share of correct samples; `None` without samples.
+    pub fn accuracy(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.correct as f64 / self.samples as f64)
+    }
+
+    /// Mean loss; `None` without samples.
+    pub fn loss(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.loss_sum / self.samples as f64)
+    }
+}
+
+/// A model on one thread.
+pub trait Network: Send {
+    /// Names and shapes of the parameters in the flat vector.
+    fn layout(&self) -> &Layout;
+    /// Writes the gradient of the mean cross-entropy over `batch` at `x` to `out` and returns the mean loss.
+    fn gradient(&mut self, x: &[f32], batch: &Batch, out: &mut [f32]) -> f64;
+    /// Counts correct samples and sums losses at `x`.
+    fn evaluate(&mut self, x: &[f32], batch: &Batch) -> Evaluation;
+}
+
+/// A family of models: builds the one that fits a data set.
+pub trait Architecture: Send + Sync {
+    /// The model for images of `shape` (channels, height, width) and `classes` classes.
+    ///
+    /// # Errors
+    /// Why images of this shape do not fit.
+    fn network(&self, shape: [usize; 3], classes: usize) -> Result<Box<dyn Network>, String>;
+}
+
+/// All models.
+pub const CATALOGUE: &[Entry<dyn Architecture>] = &[
+    entry!(softmax::Softmax),
+    entry!(mlp::Mlp),
+    entry!(mcmahan_cnn::McmahanCnn),
+    entry!(cifar_small_cnn::CifarSmallCnn),
+    entry!(cifar_cnn::CifarCnn),
+    entry!(resnet_20::Resnet20),
+];
+
+#[cfg(test)]
+mod laws;

@@ -1,0 +1,271 @@
+//! The experiment as plain data: scenario files with exact positions, includes, overrides, and every mistake at once.
+//!
+//! This room knows no operator and no method. It is told which sections there are and what may stand in them as [`Slot`]s:
+//! names and JSON schemas, made from the catalogues by [`run::plan`](crate::run).
+
+mod document;
+mod mistake;
+pub mod schema;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Schema;
+
+pub use document::{Document, Node, Value};
+pub use mistake::{Located, Mistake, Refusal};
+
+use crate::catalogue::{nearest, schema_of};
+
+/// A section of a scenario that names a part: `[uplink]` names an operator.
+pub struct Slot {
+    /// Name of the section.
+    pub section: &'static str,
+    /// Key in the section that names the part: `operator` or `name`.
+    pub selector: &'static str,
+    /// The part taken when the section or the key is absent; `None` if it must be named.
+    pub default: Option<&'static str>,
+    /// Schema of the keys that the section has whatever part is named.
+    pub common: Schema,
+    /// The parts: name and schema of their own keys.
+    pub parts: Vec<(&'static str, Schema)>,
+}
+
+/// A section after its check.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The named part.
+    pub name: String,
+    /// The keys that do not depend on the part.
+    pub common: toml::Table,
+    /// The keys of the part.
+    pub settings: toml::Table,
+}
+
+/// Keys outside every section.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct General {
+    /// Everything random in a run follows from this number.
+    #[schemars(range(min = 0, max = 9_007_199_254_740_992_u64))]
+    pub seed: u64,
+    /// Number of rounds.
+    #[schemars(range(min = 1))]
+    pub rounds: u32,
+    /// The model is evaluated on the test set every so many rounds, and after the last one.
+    #[schemars(range(min = 1))]
+    pub evaluate_every: u32,
+    /// When a run ends before its last round.
+    pub stop: Stop,
+    /// What is written beside `rounds.csv`.
+    pub record: Record,
+}
+
+impl Default for General {
+    fn default() -> Self {
+        Self { seed: 0, rounds: 100, evaluate_every: 1, stop: Stop::default(), record: Record::default() }
+    }
+}
+
+/// When a run ends before its last round; whatever comes first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Stop once an evaluation reaches this test accuracy, in (0, 1].
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// Stop after the round in which the bits of all links, both directions, reach this number.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bits: Option<u64>,
+    /// Stop after the round in which the uplink bits reach this number.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink_bits: Option<u64>,
+    /// What happens when a client's update is not finite.
+    pub non_finite: NonFinite,
+}
+
+/// What happens when a client's update holds NaN or an infinity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NonFinite {
+    /// The run ends as diverged; the message names round, client and layer.
+    #[default]
+    Stop,
+    /// The client sends nothing this round and counts as selected but not reported.
+    LeaveOut,
+}
+
+/// What is written beside `rounds.csv`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Write `clients.csv`: one row for every client in every round.
+    pub clients: bool,
+}
+
+/// A scenario after every check that needs no data: one entry per slot, `None` where the section has mistakes.
+pub struct Checked {
+    /// The keys outside the slots; defaults where there were mistakes.
+    pub general: General,
+    /// The sections in the order of the slots.
+    pub sections: Vec<Option<Section>>,
+}
+
+/// Checks a document against the slots, adding every mistake.
+pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -> Checked {
+    let general_schema = schema_of::<General>();
+    let mut known: Vec<&str> = schema::properties(&general_schema).map(|(name, _)| name).collect();
+    known.extend(slots.iter().map(|slot| slot.section));
+    let mut general = toml::Table::new();
+    for (key, node) in document.root().entries() {
+        if slots.iter().any(|slot| slot.section == key) {
+            continue;
+        }
+        match schema::properties(&general_schema).find(|(name, _)| name == key) {
+            Some((_, of)) => {
+                if let Some(value) = schema::check(node, key, of, mistakes) {
+                    general.insert(key.clone(), value);
+                }
+            }
+            None => mistakes.push(schema::unknown_key("", key, &known)),
+        }
+    }
+    let sections = slots.iter().map(|slot| check_section(document, slot, mistakes)).collect();
+    Checked { general: general.try_into().unwrap_or_default(), sections }
+}
+
+fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
+    let before = mistakes.len();
+    let node = document.get(slot.section);
+    let path = slot.section;
+    if let Some(node) = node
+        && !matches!(node.value, Value::Table(_))
+    {
+        let message = format!("`{path}` is a single value, but must be a section `[{path}]`");
+        mistakes.push(Mistake::new(path, message).label("not a section"));
+        return None;
+    }
+    let names: Vec<&str> = slot.parts.iter().map(|(name, _)| *name).collect();
+    let named = node.and_then(|node| node.get(slot.selector));
+    let full = format!("{path}.{}", slot.selector);
+    let name = match (named, slot.default) {
+        (Some(node), _) => match node.as_str() {
+            Some(name) => name,
+            None => {
+                let message = format!("`{}` must be a name: {}", slot.selector, schema::list(&names));
+                mistakes.push(Mistake::new(full, message));
+                return None;
+            }
+        },
+        (None, Some(default)) => default,
+        (None, None) => {
+            let message = format!("`{full}` is missing; it is one of {}", schema::list(&names));
+            mistakes.push(Mistake::new(full, message).label(format!("lacks `{}`", slot.selector)));
+            return None;
+        }
+    };
+    let Some((_, own)) = slot.parts.iter().find(|(part, _)| *part == name) else {
+        let message = format!("unknown {} `{name}`; there are {}", kind_of(slot), schema::list(&names));
+        let mistake = Mistake::new(full, message).label("not in the catalogue");
+        mistakes.push(match nearest(name, names) {
+            Some(near) => mistake.help(format!("did you mean `{near}`?")),
+            None => mistake.help(format!("`fedbits list {}s` describes them", kind_of(slot))),
+        });
+        return None;
+    };
+    let mut section = Section { name: name.to_owned(), common: toml::Table::new(), settings: toml::Table::new() };
+    let mut known = vec![slot.selector];
+    known.extend(schema::properties(own).map(|(name, _)| name));
+    known.extend(schema::properties(&slot.common).map(|(name, _)| name));
+    for (key, node) in node.map(Node::entries).unwrap_or_default() {
+        if key == slot.selector {
+            continue;
+        }
+        let of = |of| schema::properties(of).find(|(name, _)| name == key).map(|(_, of)| of);
+        let full = format!("{path}.{key}");
+        if let Some(of) = of(&slot.common) {
+            if let Some(value) = schema::check(node, &full, of, mistakes) {
+                section.common.insert(key.clone(), value);
+            }
+        } else if let Some(of) = of(own) {
+            if let Some(value) = schema::check(node, &full, of, mistakes) {
+                section.settings.insert(key.clone(), value);
+            }
+        } else {
+            mistakes.push(foreign_key(slot, name, key, &known));
+        }
+    }
+    for required in own.get("required").and_then(Schema::as_array).into_iter().flatten().filter_map(Schema::as_str) {
+        if node.is_none_or(|node| node.get(required).is_none()) {
+            let of = &own["properties"][required];
+            let message = format!("`{name}` needs `{required}`: {}", schema::allowed(of));
+            let mistake = Mistake::new(format!("{path}.{required}"), message).label(format!("lacks `{required}`"));
+            mistakes.push(mistake.help(format!("`fedbits explain {name}` lists all settings")));
+        }
+    }
+    (mistakes.len() == before).then_some(section)
+}
+
+/// A key that the named part does not have; most often it is left over from another part.
+fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
+    let path = slot.section;
+    let message = format!("`{name}` has no setting `{key}`; `[{path}]` may have {}", schema::list(known));
+    let mistake = Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
+    if let Some(near) = nearest(key, known.iter().copied()) {
+        return mistake.help(format!("did you mean `{near}`? `fedbits explain {name}` lists all settings"));
+    }
+    let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
+    match owner {
+        Some((owner, _)) => mistake.help(format!(
+            "`{key}` belongs to `{owner}`; to replace the whole section write '{path}={{{}=\"{name}\"}}'",
+            slot.selector
+        )),
+        None => mistake.help(format!("`fedbits explain {name}` lists all settings")),
+    }
+}
+
+fn kind_of(slot: &Slot) -> &'static str {
+    if slot.selector == "operator" { "operator" } else if slot.section == "data" { "data set" } else { slot.section }
+}
+
+/// JSON schema of a whole scenario file, for editors.
+pub fn json_schema(slots: &[Slot]) -> Schema {
+    let mut root = schema_of::<General>();
+    root["title"] = "fedbits scenario".into();
+    root["additionalProperties"] = false.into();
+    let properties = root["properties"].as_object_mut().expect("a struct has properties");
+    properties.insert("include".into(), serde_json::json!({ "description": "Scenario files laid under this one." }));
+    for slot in slots {
+        let parts: Vec<Schema> = slot
+            .parts
+            .iter()
+            .map(|(name, own)| {
+                let mut part = slot.common.clone();
+                let mut of = own.get("properties").cloned().unwrap_or_default();
+                let mut required: Vec<Schema> = own.get("required").and_then(Schema::as_array).cloned().unwrap_or_default();
+                if let (Some(of), Some(common)) = (of.as_object_mut(), slot.common.get("properties")) {
+                    of.extend(common.as_object().cloned().unwrap_or_default());
+                }
+                if of.is_null() {
+                    of = slot.common.get("properties").cloned().unwrap_or_else(|| serde_json::json!({}));
+                }
+                of[slot.selector] = serde_json::json!({ "const": name });
+                if slot.default != Some(*name) {
+                    required.push(slot.selector.into());
+                }
+                part["title"] = (*name).into();
+                part["description"] = own.get("description").cloned().unwrap_or_default();
+                part["properties"] = of;
+                part["required"] = required.into();
+                part["additionalProperties"] = false.into();
+                part
+            })
+            .collect();
+        properties.insert(slot.section.into(), serde_json::json!({ "oneOf": parts }));
+    }
+    let required: Vec<&str> = slots.iter().filter(|slot| slot.default.is_none()).map(|slot| slot.section).collect();
+    root["required"] = required.into();
+    root
+}

@@ -1,0 +1,211 @@
+//! Adaptive range coding.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Coder, MessageReader, MessageWriter,
+    bits::fixed_width,
+    enumerative::{get_floats, get_subset, put_floats, put_subset},
+    range::{Adaptive as Context, RangeDecoder, RangeEncoder},
+    sparse::level,
+};
+use crate::{
+    catalogue::Named,
+    payload::{Corrupt, Kind, Section, Source},
+};
+
+/// Levels and symbols at the entropy that the message itself turns out to have, learnt on the way.
+///
+/// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the first 15
+/// places, then Elias gamma. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
+/// and Trofimov and live for one message, across its parts. Positions are enumerative.
+///
+/// # Bits
+/// The adaptive entropy of the values (the Beta-binomial code length of every context) and one to two bytes at the end.
+///
+/// # Writes
+/// Everything.
+///
+/// # Source
+/// Krichevsky and Trofimov, *The performance of universal encoding*, 1981; level code of the specification, section 2.2.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Adaptive {}
+
+impl Named for Adaptive {
+    const NAME: &'static str = "adaptive";
+}
+
+impl Coder for Adaptive {
+    fn kinds(&self) -> &'static [Kind] {
+        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+    }
+
+    fn writer(&self) -> Box<dyn MessageWriter> {
+        Box::new(AdaptiveWriter { encoder: RangeEncoder::default(), contexts: Contexts::default() })
+    }
+
+    fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
+        Box::new(AdaptiveReader { decoder: RangeDecoder::new(bytes), contexts: Contexts::default() })
+    }
+}
+
+/// Number of places of the unary code that have a context of their own.
+const PLACES: usize = 15;
+
+/// What a message has taught so far.
+#[derive(Default)]
+struct Contexts {
+    nonzero: Context,
+    more: [Context; PLACES],
+    /// Nodes of the symbol tree in heap order; grown to the largest alphabet seen.
+    tree: Vec<Context>,
+}
+
+impl Contexts {
+    /// The tree for `alphabet`: its depth.
+    fn tree(&mut self, alphabet: u32) -> u32 {
+        let depth = fixed_width(alphabet.into());
+        if self.tree.len() < 1 << depth {
+            self.tree.resize(1 << depth, Context::default());
+        }
+        depth
+    }
+}
+
+struct AdaptiveWriter {
+    encoder: RangeEncoder,
+    contexts: Contexts,
+}
+
+impl MessageWriter for AdaptiveWriter {
+    fn put(&mut self, section: &Section) {
+        let Self { encoder, contexts } = self;
+        match section {
+            Section::Floats(values) => put_floats(encoder, values),
+            Section::Signs(values) => values.iter().for_each(|&negative| encoder.raw(negative.into(), 1)),
+            Section::Positions { at, n } => put_subset(encoder, at, *n),
+            Section::Symbols { values, alphabet } => {
+                let depth = contexts.tree(*alphabet);
+                for &symbol in values {
+                    let mut node = 1;
+                    for bit in (0..depth).rev().map(|i| symbol >> i & 1 == 1) {
+                        contexts.tree[node].encode(encoder, bit);
+                        node = 2 * node + usize::from(bit);
+                    }
+                }
+            }
+            Section::Levels { values, largest } => {
+                for &level in values {
+                    contexts.nonzero.encode(encoder, level != 0);
+                    if level != 0 {
+                        encoder.raw(u64::from(level < 0), 1);
+                        put_magnitude(encoder, contexts, level.unsigned_abs(), *largest);
+                    }
+                }
+            }
+        }
+    }
+
+    fn bits(&self) -> u64 {
+        self.encoder.len().ceil() as u64
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<u8>, u64) {
+        let bytes = self.encoder.finish();
+        let bits = 8 * bytes.len() as u64;
+        (bytes, bits)
+    }
+}
+
+fn put_magnitude(encoder: &mut RangeEncoder, contexts: &mut Contexts, magnitude: u32, largest: Option<u32>) {
+    for (place, context) in contexts.more.iter_mut().enumerate() {
+        // The largest level needs no stop.
+        if largest == Some(place as u32 + 1) {
+            return;
+        }
+        let more = magnitude > place as u32 + 1;
+        context.encode(encoder, more);
+        if !more {
+            return;
+        }
+    }
+    // Elias gamma of what is left, at least 1.
+    let rest = u64::from(magnitude) - PLACES as u64;
+    let below = rest.ilog2();
+    (0..below).for_each(|_| encoder.raw(1, 1));
+    encoder.raw(0, 1);
+    encoder.raw(rest ^ 1 << below, below);
+}
+
+fn get_magnitude(decoder: &mut RangeDecoder<'_>, contexts: &mut Contexts, largest: Option<u32>) -> Result<u64, Corrupt> {
+    for (place, context) in contexts.more.iter_mut().enumerate() {
+        if largest == Some(place as u32 + 1) || !context.decode(decoder) {
+            return Ok(place as u64 + 1);
+        }
+    }
+    let mut below = 0;
+    while decoder.raw(1) == 1 {
+        below += 1;
+        if below > 31 {
+            return Err(Corrupt("a level is out of range"));
+        }
+    }
+    Ok(PLACES as u64 + (1 << below | decoder.raw(below)))
+}
+
+struct AdaptiveReader<'a> {
+    decoder: RangeDecoder<'a>,
+    contexts: Contexts,
+}
+
+impl Source for AdaptiveReader<'_> {
+    fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
+        get_floats(&mut self.decoder, out);
+        Ok(())
+    }
+
+    fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {
+        get_subset(&mut self.decoder, k, n)
+    }
+
+    fn signs(&mut self, n: usize) -> Result<Vec<bool>, Corrupt> {
+        Ok((0..n).map(|_| self.decoder.raw(1) == 1).collect())
+    }
+
+    fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt> {
+        let depth = self.contexts.tree(alphabet);
+        let mut values = Vec::with_capacity(n);
+        for _ in 0..n {
+            let mut node = 1;
+            for _ in 0..depth {
+                node = 2 * node + usize::from(self.contexts.tree[node].decode(&mut self.decoder));
+            }
+            let symbol = (node - (1 << depth)) as u32;
+            if symbol >= alphabet {
+                return Err(Corrupt("a symbol is outside its alphabet"));
+            }
+            values.push(symbol as u16);
+        }
+        Ok(values)
+    }
+
+    fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
+        let mut values = vec![0; n];
+        for value in &mut values {
+            if self.contexts.nonzero.decode(&mut self.decoder) {
+                let negative = self.decoder.raw(1) == 1;
+                let magnitude = get_magnitude(&mut self.decoder, &mut self.contexts, largest)?;
+                *value = level(negative, magnitude, largest)?;
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl MessageReader for AdaptiveReader<'_> {
+    fn finish(&mut self) -> Result<(), Corrupt> {
+        self.decoder.finish()
+    }
+}

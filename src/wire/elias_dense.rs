@@ -1,0 +1,129 @@
+//! Elias omega codes of every level: the dense code of QSGD.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Coder, MessageReader, MessageWriter,
+    bits::{BitReader, BitWriter},
+    elias::Elias,
+    integer::{IntegerCode, Omega},
+    sparse::{SparseCode, get_signs, level, put_signs},
+};
+use crate::{
+    catalogue::Named,
+    payload::{Corrupt, Kind, Section, Source},
+};
+
+/// Every level, zero or not, in the Elias omega code: the dense code of QSGD.
+///
+/// # Bits
+/// Levels: omega of (magnitude + 1) for each, and a sign bit for the nonzero ones. Positions and symbols as `elias-omega`.
+///
+/// # Writes
+/// Everything.
+///
+/// # Source
+/// Alistarh et al., *QSGD*, 2017, section 3.3.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EliasDense {}
+
+impl Named for EliasDense {
+    const NAME: &'static str = "elias-dense";
+}
+
+impl Coder for EliasDense {
+    fn kinds(&self) -> &'static [Kind] {
+        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+    }
+
+    fn writer(&self) -> Box<dyn MessageWriter> {
+        Box::new(DenseWriter(BitWriter::default()))
+    }
+
+    fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
+        Box::new(DenseReader(BitReader::new(bytes)))
+    }
+}
+
+/// What is not a level is written as the sparse code writes it.
+const SPARSE: Elias<Omega> = Elias::CODE;
+
+struct DenseWriter(BitWriter);
+
+impl MessageWriter for DenseWriter {
+    fn put(&mut self, section: &Section) {
+        let bits = &mut self.0;
+        match section {
+            Section::Floats(values) => bits.put_floats(values),
+            Section::Signs(values) => put_signs(bits, values),
+            Section::Positions { at, n } => SPARSE.put_positions(bits, at, *n),
+            Section::Symbols { values, alphabet } => {
+                values.iter().for_each(|&symbol| SPARSE.put_symbol(bits, symbol, *alphabet));
+            }
+            Section::Levels { values, .. } => {
+                for &level in values {
+                    Omega::put(bits, u64::from(level.unsigned_abs()) + 1);
+                    if level != 0 {
+                        bits.put(u64::from(level < 0), 1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn bits(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<u8>, u64) {
+        let bits = self.0.len();
+        (self.0.finish(), bits)
+    }
+}
+
+struct DenseReader<'a>(BitReader<'a>);
+
+impl Source for DenseReader<'_> {
+    fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
+        self.0.floats(out)
+    }
+
+    fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {
+        SPARSE.get_positions(&mut self.0, k, n)
+    }
+
+    fn signs(&mut self, n: usize) -> Result<Vec<bool>, Corrupt> {
+        get_signs(&mut self.0, n)
+    }
+
+    fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt> {
+        let mut values = Vec::with_capacity(n);
+        for _ in 0..n {
+            let symbol = SPARSE.get_symbol(&mut self.0, alphabet)?;
+            if symbol >= u64::from(alphabet) {
+                return Err(Corrupt("a symbol is outside its alphabet"));
+            }
+            values.push(symbol as u16);
+        }
+        Ok(values)
+    }
+
+    fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
+        let mut values = Vec::with_capacity(n);
+        for _ in 0..n {
+            values.push(match Omega::get(&mut self.0)? - 1 {
+                0 => 0,
+                magnitude => level(self.0.get(1)? == 1, magnitude, largest)?,
+            });
+        }
+        Ok(values)
+    }
+}
+
+impl MessageReader for DenseReader<'_> {
+    fn finish(&mut self) -> Result<(), Corrupt> {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,266 @@
+//! A range coder with exact fractions as probabilities.
+//!
+//! The interval is 64 bits wide and kept above 2^56, so that fractions with denominators up to 2^40 lose less than a 65,000th
+//! of a bit a symbol. A carry runs back into the bytes already written; the end is the shortest byte string in the interval.
+
+use crate::payload::Corrupt;
+
+const LEAST_RANGE: u64 = 1 << 56;
+
+/// Writes symbols as one interval.
+#[derive(Debug)]
+pub struct RangeEncoder {
+    bytes: Vec<u8>,
+    low: u64,
+    range: u64,
+}
+
+impl Default for RangeEncoder {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), low: 0, range: u64::MAX }
+    }
+}
+
+impl RangeEncoder {
+    /// Encodes `bit`, which is `false` with probability `zeros / total`; `0 < zeros < total <= 2^40`.
+    #[inline]
+    pub fn bit(&mut self, bit: bool, zeros: u64, total: u64) {
+        debug_assert!(0 < zeros && zeros < total, "a certain bit is not coded");
+        let split = self.range / total * zeros;
+        if bit {
+            self.raise(split);
+            self.range -= split;
+        } else {
+            self.range = split;
+        }
+        self.renormalise();
+    }
+
+    /// Encodes the low `width` bits of `value` as equally likely; `width` is at most 32.
+    #[inline]
+    pub fn raw(&mut self, value: u64, width: u32) {
+        debug_assert!(width <= 32 && value >> width == 0, "value fits its width");
+        self.range >>= width;
+        self.raise(self.range * value);
+        self.renormalise();
+    }
+
+    /// Bits so far, with the fraction that the interval holds.
+    pub fn len(&self) -> f64 {
+        8.0 * self.bytes.len() as f64 + 64.0 - (self.range as f64).log2()
+    }
+
+    /// Whether nothing was encoded.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.range == u64::MAX
+    }
+
+    /// Ends the message with as few bytes as still name the interval; the decoder reads zeros behind them.
+    pub fn finish(mut self) -> Vec<u8> {
+        for kept in 0..=8u32 {
+            let below = u64::MAX.checked_shr(8 * kept).unwrap_or(0);
+            let (rounded, carry) = self.low.overflowing_add(below);
+            let end = rounded & !below;
+            if end.wrapping_sub(self.low) < self.range {
+                if carry {
+                    self.carry();
+                }
+                self.bytes.extend_from_slice(&end.to_be_bytes()[..kept as usize]);
+                return self.bytes;
+            }
+        }
+        unreachable!("all eight bytes of `low` name the interval")
+    }
+
+    #[inline]
+    fn raise(&mut self, by: u64) {
+        let (low, carry) = self.low.overflowing_add(by);
+        self.low = low;
+        if carry {
+            self.carry();
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self) {
+        for byte in self.bytes.iter_mut().rev() {
+            *byte = byte.wrapping_add(1);
+            if *byte != 0 {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn renormalise(&mut self) {
+        while self.range < LEAST_RANGE {
+            self.bytes.push((self.low >> 56) as u8);
+            self.low <<= 8;
+            self.range <<= 8;
+        }
+    }
+}
+
+/// Reads what a [`RangeEncoder`] wrote. Any bytes decode to something; bytes behind the end count as zeros.
+#[derive(Debug)]
+pub struct RangeDecoder<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Distance of the message from the low end of the interval.
+    code: u64,
+    range: u64,
+}
+
+impl<'a> RangeDecoder<'a> {
+    /// Reads `bytes` from the beginning.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let mut decoder = Self { bytes, at: 0, code: 0, range: u64::MAX };
+        for _ in 0..8 {
+            decoder.code = decoder.code << 8 | decoder.next_byte();
+        }
+        decoder
+    }
+
+    /// The next bit under the same fraction as the encoder used.
+    #[inline]
+    pub fn bit(&mut self, zeros: u64, total: u64) -> bool {
+        let split = self.range / total * zeros;
+        let bit = self.code >= split;
+        if bit {
+            self.code -= split;
+            self.range -= split;
+        } else {
+            self.range = split;
+        }
+        self.renormalise();
+        bit
+    }
+
+    /// The next `width` equally likely bits, at most 32.
+    #[inline]
+    pub fn raw(&mut self, width: u32) -> u64 {
+        self.range >>= width;
+        let most = (1u64 << width) - 1;
+        // Bytes that no encoder wrote can lie above the last symbol.
+        let value = (self.code / self.range).min(most);
+        self.code -= self.range * value;
+        self.renormalise();
+        value
+    }
+
+    /// Fails if bytes are left that no symbol needed, or if many more were needed than there are.
+    pub fn finish(&self) -> Result<(), Corrupt> {
+        // Eight bytes are always read ahead.
+        match self.at {
+            at if at < self.bytes.len() => Err(Corrupt("it goes on after its end")),
+            at if at > self.bytes.len() + 8 => Err(Corrupt("it ends too early")),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn next_byte(&mut self) -> u64 {
+        let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        u64::from(byte)
+    }
+
+    #[inline]
+    fn renormalise(&mut self) {
+        while self.range < LEAST_RANGE {
+            self.code = self.code << 8 | self.next_byte();
+            self.range <<= 8;
+        }
+    }
+}
+
+/// An adaptive probability of a bit: the estimate of Krichevsky and Trofimov, `(n1 + 1/2) / (n + 1)`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adaptive {
+    counts: [u32; 2],
+}
+
+impl Adaptive {
+    #[inline]
+    fn fraction(self) -> (u64, u64) {
+        let [zeros, ones] = self.counts;
+        (2 * u64::from(zeros) + 1, 2 * (u64::from(zeros) + u64::from(ones)) + 2)
+    }
+
+    /// Encodes a bit and learns from it.
+    #[inline]
+    pub fn encode(&mut self, encoder: &mut RangeEncoder, bit: bool) {
+        let (zeros, total) = self.fraction();
+        encoder.bit(bit, zeros, total);
+        self.counts[usize::from(bit)] += 1;
+    }
+
+    /// Decodes a bit and learns from it.
+    #[inline]
+    pub fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> bool {
+        let (zeros, total) = self.fraction();
+        let bit = decoder.bit(zeros, total);
+        self.counts[usize::from(bit)] += 1;
+        bit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bits_and_raw_symbols_come_back(items in prop::collection::vec((any::<bool>(), 1u64..1 << 20, 1u64..1 << 20, any::<u32>(), 0u32..=32), 0..300)) {
+            let cut = |value: u32, width: u32| if width == 32 { u64::from(value) } else { u64::from(value) & ((1 << width) - 1) };
+            let mut encoder = RangeEncoder::default();
+            for &(bit, zeros, ones, value, width) in &items {
+                encoder.bit(bit, zeros, zeros + ones);
+                encoder.raw(cut(value, width), width);
+            }
+            let ideal = encoder.len();
+            let bytes = encoder.finish();
+            prop_assert!(8.0 * bytes.len() as f64 <= ideal + 16.0);
+            let mut decoder = RangeDecoder::new(&bytes);
+            for &(bit, zeros, ones, value, width) in &items {
+                prop_assert_eq!(decoder.bit(zeros, zeros + ones), bit);
+                prop_assert_eq!(decoder.raw(width), cut(value, width));
+            }
+            prop_assert_eq!(decoder.finish(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn adaptive_bits_cost_the_beta_binomial_and_a_short_flush() {
+        // 1000 bits with 50 ones: -log2 of the Krichevsky-Trofimov probability of the sequence.
+        let bits: Vec<bool> = (0..1000).map(|i| i % 20 == 7).collect();
+        let (mut counts, mut ideal) = ([0.5f64, 0.5], 0.0);
+        for &bit in &bits {
+            ideal -= (counts[usize::from(bit)] / (counts[0] + counts[1])).log2();
+            counts[usize::from(bit)] += 1.0;
+        }
+        let (mut encoder, mut model) = (RangeEncoder::default(), Adaptive::default());
+        bits.iter().for_each(|&bit| model.encode(&mut encoder, bit));
+        assert!((encoder.len() - ideal).abs() < 1e-6);
+        let bytes = encoder.finish();
+        let spent = 8.0 * bytes.len() as f64;
+        assert!(spent <= ideal * 1.001 + 16.0, "{spent} bits for {ideal}");
+        let (mut decoder, mut model) = (RangeDecoder::new(&bytes), Adaptive::default());
+        assert!(bits.iter().all(|&bit| model.decode(&mut decoder) == bit));
+    }
+
+    #[test]
+    fn a_carry_runs_back_through_written_bytes() {
+        // The upper branch of nearly certain bits pushes `low` against its end again and again.
+        let mut encoder = RangeEncoder::default();
+        for i in 0..5_000u64 {
+            encoder.bit(i % 7 != 0, 1, 1 << 20);
+        }
+        let bytes = encoder.finish();
+        let mut decoder = RangeDecoder::new(&bytes);
+        for i in 0..5_000u64 {
+            assert_eq!(decoder.bit(1, 1 << 20), i % 7 != 0);
+        }
+    }
+}
