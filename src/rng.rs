@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(drawn, [1389847909, 1072424912, 3107563525]);
         let mut order: Vec<u32> = (0..8).collect();
         shuffle(&mut order, &mut Address::new(0, Purpose::Batches).generator());
-        assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(order, [3, 5, 7, 6, 1, 4, 2, 0]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::catalogue::Named;
 /// A subset of CIFAR-10 to start with: 5,000 training and 1,000 test images, the first 500 and 100 of each class.
 ///
 /// # Files
-/// In `cifar-10-starter/` below the data directory: `train-5000.bin.xz` and `test-1000.bin.xz`. `fedbits data subset
-/// cifar-10` makes them from the complete data set. The content decides whether a file is packed.
+/// In `cifar-10-starter/` below the data directory: `train-5000.bin.xz` and `test-1000.bin.xz`. The content decides
+/// whether a file is packed. `fedbits data subset cifar-10` makes them from the complete data set.
 ///
 /// # Pixels
 /// As `cifar-10`, with the same constants: three channels in the order red, green, blue, each row by row from the top;

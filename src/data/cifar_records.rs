@@ -57,19 +57,11 @@ pub(super) fn dataset(
 fn append(path: &Path, bytes: &[u8], split: &mut Split) -> Result<(), DataError> {
     let (records, rest) = bytes.as_chunks::<RECORD>();
     if records.is_empty() || !rest.is_empty() {
-        let content = Content::of(bytes);
-        let found = match content {
-            Content::Empty | Content::Other | Content::Idx => {
-                format!(
-                    "{} bytes, that is {} records and {} bytes",
-                    grouped(bytes.len() as u64),
-                    records.len(),
-                    rest.len()
-                )
-            }
+        let found = match Content::of(bytes) {
+            Content::Empty | Content::Other | Content::Idx => format!("{} bytes", grouped(bytes.len() as u64)),
             _ => describe(bytes, bytes.len() as u64),
         };
-        let expected = format!("CIFAR-10 records of {} bytes each", grouped(RECORD as u64));
+        let expected = format!("one or more whole records of {} bytes", grouped(RECORD as u64));
         return Err(DataError::Content { path: path.to_owned(), expected, found });
     }
     split.images.reserve(records.len() * PIXELS);
@@ -122,7 +114,7 @@ pub(super) mod tests {
         let whole = records(&[3, 9], 0);
         assert_eq!(
             load(whole[..5000].to_vec(), whole.clone()).unwrap_err(),
-            "`/d/train` holds 5,000 bytes, that is 1 records and 1927 bytes, expected CIFAR-10 records of 3,073 bytes each"
+            "`/d/train` holds 5,000 bytes, expected one or more whole records of 3,073 bytes"
         );
         assert!(load(whole.clone(), Vec::new()).unwrap_err().contains("`/d/test` holds 0 bytes"));
         let page = b"<html>503</html>".to_vec();

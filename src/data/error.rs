@@ -1,6 +1,9 @@
 //! What can go wrong with data, said so that a user can mend it.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use miette::Diagnostic;
 use thiserror::Error;
@@ -148,6 +151,11 @@ fn listed(failures: &[AddressFailure]) -> String {
         write!(text, "\n  {}: {}", failure.address, failure.reason).expect("writing to a string cannot fail");
         text
     })
+}
+
+/// An error of a library that does not name the file it could not write.
+pub(super) fn not_written(path: &Path, error: &std::io::Error) -> DataError {
+    std::io::Error::new(error.kind(), format!("failed to write `{}`: {error}", path.display())).into()
 }
 
 /// A count with commas between thousands.

@@ -74,7 +74,8 @@ impl Pixels {
         let shown = options.crop.map_or([height, width], |side| [side as usize; 2]);
         if shown.contains(&0) || shown[0] > padded[0] || shown[1] > padded[1] {
             return Err(DataError::Unsuitable(format!(
-                "`crop` is {}, but must be in 1..={}: images of `{}` are {height} × {width} pixels, with {padding} of padding",
+                "`crop` is {}, but must be in 1..={}: images of `{}` are {height} × {width} pixels, \
+                 with {padding} of padding",
                 shown[0],
                 padded[0].min(padded[1]),
                 dataset.name

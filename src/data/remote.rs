@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use atomic_write_file::AtomicWriteFile;
@@ -10,7 +10,7 @@ use atomic_write_file::AtomicWriteFile;
 use super::{
     DataError, Fetched, Origin, absolute,
     digest::{Hash, sha256_of},
-    error::grouped,
+    error::{grouped, not_written},
     packing::{Content, describe},
 };
 
@@ -141,12 +141,13 @@ pub(super) fn other_digest(digest: &str) -> String {
     format!("as many bytes as the published file, but with SHA-256 {digest}")
 }
 
-fn copy(file: &RemoteFile, source: &Path, path: &PathBuf) -> Result<(), DataError> {
+fn copy(file: &RemoteFile, source: &Path, path: &Path) -> Result<(), DataError> {
     if let Some(folder) = path.parent() {
         fs_err::create_dir_all(folder)?;
     }
     let mut reader = fs_err::File::open(source)?;
-    let mut copy = AtomicWriteFile::open(path)?;
+    let fail = |error: std::io::Error| not_written(path, &error);
+    let mut copy = AtomicWriteFile::open(path).map_err(fail)?;
     let mut hash = Hash::default();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -155,15 +156,15 @@ fn copy(file: &RemoteFile, source: &Path, path: &PathBuf) -> Result<(), DataErro
             break;
         }
         hash.update(&buffer[..count]);
-        copy.write_all(&buffer[..count])?;
+        copy.write_all(&buffer[..count]).map_err(fail)?;
     }
     let digest = hash.hex();
     if digest != file.sha256 {
-        copy.discard()?;
+        copy.discard().map_err(fail)?;
         let found = format!("bytes with SHA-256 {digest}");
         return Err(DataError::Content { path: source.to_owned(), expected: expected(file), found });
     }
-    Ok(copy.commit()?)
+    copy.commit().map_err(fail)
 }
 
 #[cfg(test)]

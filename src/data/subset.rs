@@ -12,7 +12,7 @@ use super::{
     DataError, Dataset, Source, Split, absolute,
     cifar_10_starter::{Cifar10Starter, FILES, PER_CLASS},
     cifar_records::SHAPE,
-    error::grouped,
+    error::{grouped, not_written},
 };
 
 /// The first `train_per_class` and `test_per_class` images of each class, in the order of the data set, as records of a
@@ -58,9 +58,12 @@ fn write(dataset: &Dataset, directory: &Path, per_class: [usize; 2]) -> Result<V
     let (train, test) = balanced_subset(dataset, per_class[0], per_class[1])?;
     fs_err::create_dir_all(&folder)?;
     for (path, records) in paths.iter().zip([train, test]) {
-        let mut file = AtomicWriteFile::open(path)?;
-        file.write_all(&xz(&records)?)?;
-        file.commit()?;
+        let packed = xz(&records)?;
+        let written = AtomicWriteFile::open(path).and_then(|mut file| {
+            file.write_all(&packed)?;
+            file.commit()
+        });
+        written.map_err(|error| not_written(path, &error))?;
     }
     Ok(paths.to_vec())
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Most bytes of all images together.
-const LIMIT: usize = 1 << 32;
+const LIMIT: usize = 1 << 31;
 
 /// Noisy copies of one random image a class, drawn from the seed; a linear classifier can learn it.
 ///
@@ -23,9 +23,9 @@ const LIMIT: usize = 1 << 32;
 /// None.
 ///
 /// # Pixels
-/// Every class has a prototype of uniform random bytes. An image is its prototype plus Gaussian noise of deviation `255
-/// · noise` on every byte, rounded and clipped to 0..=255. Labels are as balanced as the size allows (`i mod classes`),
-/// in random order. `unit` gives `byte / 255`, `standard` gives `(byte / 255 - 0.5) / 0.3`.
+/// Every class has a prototype of uniform random bytes. An image is its prototype plus Gaussian noise of deviation
+/// `255·noise` on every byte, rounded and clipped to 0..=255. Labels are as balanced as the size allows
+/// (`i mod classes`), in random order. `unit` gives `byte / 255`, `standard` gives `(byte / 255 - 0.5) / 0.3`.
 ///
 /// # Source
 /// Ours. The prototypes depend on the seed, the number of classes and the shape alone, so that a larger split or other

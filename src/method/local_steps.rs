@@ -252,14 +252,14 @@ struct Server {
 
 impl Node for Server {
     fn emit(&mut self, env: &mut Env<'_>, out: &mut Outbox) -> Result<(), Failure> {
-        let sent = self.downlink.send(self.model.clone(), env.streams(env.id, NodeId::SERVER))?;
+        let sent = self.downlink.send(self.model.clone(), env.streams_to(NodeId::SERVER))?;
         out.send(To::Clients, sent.packet);
         Ok(())
     }
 
     fn absorb(&mut self, env: &mut Env<'_>, message: &Message) -> Result<(), Failure> {
         self.received.resize(self.model.len(), 0.0);
-        let streams = env.streams(message.from, message.stream_to);
+        let streams = env.streams_of(message);
         self.uplink
             .receive(&message.packet, streams, &mut self.received)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })?;
@@ -312,7 +312,7 @@ impl Node for Client {
     fn absorb(&mut self, env: &mut Env<'_>, message: &Message) -> Result<(), Failure> {
         let objective = env.objective.as_ref().expect("clients work on data");
         self.model.resize(objective.layout().len(), 0.0);
-        let streams = env.streams(message.from, message.stream_to);
+        let streams = env.streams_of(message);
         self.downlink
             .receive(&message.packet, streams, &mut self.model)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })
@@ -329,7 +329,7 @@ impl Node for Client {
         env.report.samples = outcome.samples;
         env.report.loss_sum = outcome.loss_sum;
         env.report.learning_rate = rate;
-        let sent = self.uplink.send(delta, env.streams(env.id, NodeId::SERVER))?;
+        let sent = self.uplink.send(delta, env.streams_to(NodeId::SERVER))?;
         env.report.compression_error = sent.error;
         out.send(To::One(NodeId::SERVER), sent.packet);
         Ok(())

@@ -98,9 +98,15 @@ pub struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// Random streams of the message from one node to another in this phase.
-    pub fn streams(&self, from: NodeId, to: NodeId) -> Streams {
-        Streams::message(self.seed, u64::from(self.round), from.0, to.0, self.phase as u16)
+    /// Random streams of what this node sends to another in this phase; of a broadcast, with the server itself as receiver.
+    pub fn streams_to(&self, to: NodeId) -> Streams {
+        Streams::message(self.seed, u64::from(self.round), self.id.0, to.0, self.phase as u16)
+    }
+
+    /// Random streams of a message that came in this round.
+    pub fn streams_of(&self, message: &Message) -> Streams {
+        let (from, to) = (message.from.0, message.stream_to.0);
+        Streams::message(self.seed, u64::from(self.round), from, to, message.phase as u16)
     }
 
     /// The address of draws for a purpose at this node in this round.

@@ -116,11 +116,11 @@ mod tests {
         let clients = [NodeId(4), NodeId(7), NodeId(9)];
         let mut down = Outbox::default();
         down.send(To::Clients, packet(100));
-        assert_eq!(network.route(NodeId::SERVER, down, &clients).len(), 3);
+        assert_eq!(network.route(NodeId::SERVER, 0, down, &clients).len(), 3);
         for &client in &clients[..2] {
             let mut up = Outbox::default();
             up.send(To::One(NodeId::SERVER), packet(10));
-            network.route(client, up, &clients);
+            network.route(client, 1, up, &clients);
         }
         let round = network.ledger.close_round();
         assert_eq!((round.uplink_bits, round.downlink_bits, round.peer_bits), (160, 2400, 0));
@@ -138,7 +138,7 @@ mod tests {
         let mut network = Network::default();
         let mut down = Outbox::default();
         down.send(To::Clients, packet(100));
-        assert!(network.route(NodeId::SERVER, down, &[]).is_empty());
+        assert!(network.route(NodeId::SERVER, 0, down, &[]).is_empty());
         assert_eq!(network.ledger.close_round(), Totals::default());
     }
 }

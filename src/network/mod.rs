@@ -54,8 +54,10 @@ pub struct Message {
     pub from: NodeId,
     /// Who receives it.
     pub to: NodeId,
-    /// What its random streams are addressed by beside round and sender: the same for all copies of a broadcast.
+    /// The receiver that its random streams are addressed by: the same for all copies of a broadcast.
     pub stream_to: NodeId,
+    /// The phase in which it was sent.
+    pub phase: usize,
     /// The packet; copies of a broadcast share it.
     pub packet: Arc<Packet>,
 }
@@ -91,8 +93,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Carries what `from` has sent: counts every copy and hands out the messages in order of their receivers.
-    pub fn route(&mut self, from: NodeId, outbox: Outbox, clients: &[NodeId]) -> Vec<Message> {
+    /// Carries what `from` has sent in a phase: counts every copy and hands out the messages in order of their receivers.
+    pub fn route(&mut self, from: NodeId, phase: usize, outbox: Outbox, clients: &[NodeId]) -> Vec<Message> {
         let mut messages = Vec::new();
         for (to, packet) in outbox.packets {
             let packet = Arc::new(packet);
@@ -107,7 +109,7 @@ impl Network {
             self.ledger.sent(&packet, receivers.len() as u64);
             for &to in receivers {
                 self.ledger.carried(from, to, &packet);
-                messages.push(Message { from, to, stream_to, packet: packet.clone() });
+                messages.push(Message { from, to, stream_to, phase, packet: packet.clone() });
             }
         }
         messages

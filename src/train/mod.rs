@@ -4,10 +4,13 @@
 //! network and on a problem with a known minimiser.
 
 pub mod local;
+pub mod network;
 pub mod ridge;
 pub mod schedule;
 
-use crate::{layout::Layout, rng::Address};
+use std::ops::Range;
+
+use crate::{layout::Layout, model::Evaluation, rng::Address};
 
 /// Samples of one client for one gradient. Can be replayed at another point.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,4 +31,8 @@ pub trait Objective: Send {
     fn samples(&self, client: u32) -> usize;
     /// Writes the gradient of the mean loss over `samples` at `x` to `out` and returns the mean loss.
     fn gradient(&mut self, x: &[f32], samples: &Samples<'_>, out: &mut [f32]) -> f64;
+    /// Evaluates `x` on the test samples of a range under a rotation; problems without a test set count nothing.
+    fn evaluate(&mut self, _x: &[f32], _test: Range<u32>, _quarter_turns: u8) -> Evaluation {
+        Evaluation::default()
+    }
 }

@@ -1,0 +1,69 @@
+//! `fedbits explain`
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::{
+    DONE, Failure, print, refuse,
+    tables::{Listed, listings},
+};
+use crate::{catalogue::nearest, run::slots, scenario::schema};
+
+/// Explain one operator, coder, link, method, model, partitioner or data set, with its settings
+#[derive(Args)]
+pub struct Arguments {
+    /// Its name in a scenario, such as `top-k`.
+    name: String,
+}
+
+pub(super) fn explain(arguments: &Arguments) -> u8 {
+    let listings = listings();
+    let found: Vec<_> = listings
+        .iter()
+        .flat_map(|listing| listing.parts.iter().map(move |part| (listing.kind, part)))
+        .filter(|(_, part)| part.name == arguments.name)
+        .collect();
+    if found.is_empty() {
+        let names = listings.iter().flat_map(|listing| listing.parts.iter().map(|part| part.name));
+        let near = nearest(&arguments.name, names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return refuse([Failure::input(format!("nothing is called `{}`{near}", arguments.name)).refusal]);
+    }
+    let text: Vec<String> = found.into_iter().map(|(kind, part)| describe(kind, part)).collect();
+    print(&text.join("\n"));
+    DONE
+}
+
+fn describe(kind: &str, part: &Listed) -> String {
+    let mut text = format!("{} ({})\n\n{}\n", part.name, kind.strip_suffix('s').unwrap_or(kind), part.doc);
+    let mut settings = part.settings();
+    let section = match kind {
+        "operators" => "uplink",
+        "methods" => "method",
+        "partitioners" => "partition",
+        other => other,
+    };
+    // What every part of the section can be given, such as the coder of an operator.
+    if let Some(slot) = slots().iter().find(|slot| slot.section == section) {
+        let common = Listed {
+            name: "",
+            summary: String::new(),
+            doc: String::new(),
+            example: "",
+            schema: slot.common.clone(),
+        };
+        settings.extend(common.settings());
+    }
+    if !settings.is_empty() {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["setting", "allowed", "default", "meaning"]);
+        table.add_rows(settings);
+        text += &format!("\n# Settings\n{table}\n");
+    }
+    if !part.example.is_empty() {
+        let selector = if section == "uplink" { "operator" } else { "name" };
+        text += &format!("\n# In a scenario\n[{section}]\n{selector} = \"{}\"\n{}\n", part.name, part.example);
+    }
+    let _ = schema::list;
+    text
+}

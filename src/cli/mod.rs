@@ -1,0 +1,155 @@
+//! The command line: one file a subcommand.
+
+mod check;
+mod data;
+mod explain;
+mod list;
+mod partition;
+mod run;
+mod schema;
+mod tables;
+
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+
+pub use tables::markdown;
+
+use crate::scenario::{Document, Refusal};
+
+/// How much accuracy does a transmitted bit buy?
+///
+/// fedbits simulates federated learning with compressed communication: a scenario file goes in, many clients train on
+/// partitioned data, every message is really encoded and decoded, and accuracy against transmitted bits comes out as CSV.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Check(check::Arguments),
+    Partition(partition::Arguments),
+    Data(data::Arguments),
+    List(list::Arguments),
+    Explain(explain::Arguments),
+    Schema(schema::Arguments),
+}
+
+/// Scenario files and what is laid over them.
+#[derive(Args)]
+struct Scenarios {
+    /// Scenario files, and overrides of the form `key.path=value` that are laid over each of them.
+    ///
+    /// The value is TOML; a bare word is a string: `uplink.ratio=0.01`, `uplink.coder=golomb`. A table replaces a whole section:
+    /// 'uplink={operator="identity"}'.
+    #[arg(required = true, value_name = "SCENARIO|KEY=VALUE", allow_negative_numbers = true)]
+    arguments: Vec<String>,
+}
+
+impl Scenarios {
+    /// The files and the overrides; an argument with `=` that is no file is an override.
+    fn split(&self) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+        let is_override = |argument: &&String| argument.contains('=') && !Path::new(argument.as_str()).exists();
+        let (overrides, files): (Vec<&String>, Vec<&String>) = self.arguments.iter().partition(is_override);
+        if files.is_empty() {
+            return Err(Failure::input("no scenario file is given, only overrides"));
+        }
+        Ok((files.into_iter().map(PathBuf::from).collect(), overrides.into_iter().cloned().collect()))
+    }
+
+    /// The documents, in order.
+    fn load(&self, more: &[String]) -> Result<Vec<Document>, Vec<Refusal>> {
+        let (files, mut overrides) = self.split().map_err(|failure| vec![failure.refusal])?;
+        overrides.extend_from_slice(more);
+        let loaded: Vec<_> = files.iter().map(|file| Document::load(file, &overrides)).collect();
+        if loaded.iter().all(Result::is_ok) {
+            return Ok(loaded.into_iter().filter_map(Result::ok).collect());
+        }
+        Err(loaded.into_iter().filter_map(Result::err).collect())
+    }
+}
+
+/// A mistake on the command line itself.
+struct Failure {
+    refusal: Refusal,
+}
+
+impl Failure {
+    fn input(message: impl Into<String>) -> Self {
+        let mistake = crate::scenario::Mistake::new("", message.into());
+        let mistakes = vec![crate::scenario::Located::new(mistake, None)];
+        Self { refusal: Refusal { scenario: "fedbits".into(), mistakes } }
+    }
+}
+
+/// The command did what it was asked to.
+const DONE: u8 = 0;
+/// A run failed or diverged.
+const FAILED: u8 = 1;
+/// The input is wrong.
+const WRONG_INPUT: u8 = 2;
+/// The user interrupted a run.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    install_messages();
+    let code = match cli.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Partition(arguments) => partition::partition(&arguments),
+        Command::Data(arguments) => data::data(&arguments),
+        Command::List(arguments) => list::list(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Schema(_) => schema::schema(),
+    };
+    ExitCode::from(code)
+}
+
+/// Warnings and remarks go to the standard error, one line each.
+fn install_messages() {
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .without_time()
+        .with_target(false)
+        .finish();
+    // Only a second call in the same process can fail, and then the first one holds.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Writes to the standard output. A reader that has gone away (`| head`) ends the process quietly.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written {
+        let quiet = error.kind() == std::io::ErrorKind::BrokenPipe;
+        if !quiet {
+            complain(&format!("cannot write to the standard output: {error}"));
+        }
+        std::process::exit(if quiet { 0 } else { i32::from(FAILED) });
+    }
+}
+
+/// Writes one error to the standard error.
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {message}");
+}
+
+/// Writes every refusal to the standard error.
+fn refuse(refusals: impl IntoIterator<Item = Refusal>) -> u8 {
+    for refusal in refusals {
+        let _ = write!(std::io::stderr(), "{:?}", miette::Report::new(refusal));
+    }
+    WRONG_INPUT
+}

@@ -1,0 +1,231 @@
+//! `fedbits run`
+
+use std::{
+    fmt::Write,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::available_parallelism,
+};
+
+use clap::Args;
+
+use super::{DONE, FAILED, INTERRUPTED, Scenarios, complain, print, refuse};
+use crate::{
+    run::{self, DataCache, End, Observer, Plan, Summary, run_folder},
+    scenario::Refusal,
+    sink::{Folder, JsonLines, Progress, State},
+    units::{Bits, thousands},
+};
+
+/// Run scenarios: train, count every bit, write CSV
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    scenarios: Scenarios,
+    /// Seeds to run, as a number or a range without its end: `0..5` are 0, 1, 2, 3, 4. Replaces the scenario's seed.
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_seeds)]
+    seeds: Option<Seeds>,
+    /// Clients that work at the same time; the results do not depend on it. Default: one a core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    threads: Option<u16>,
+    /// Where the folders of runs are made.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Run again what has been run, in another folder.
+    #[arg(long)]
+    force: bool,
+    /// No progress.
+    #[arg(long)]
+    quiet: bool,
+    /// One line of JSON a round on the standard output; the summary goes to the standard error.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone)]
+struct Seeds(Vec<u64>);
+
+fn parse_seeds(text: &str) -> Result<Seeds, String> {
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a whole number of at least 0"));
+    let Some((from, to)) = text.split_once("..") else { return Ok(Seeds(vec![number(text)?])) };
+    let (from, to) = (number(from)?, number(to)?);
+    match to.checked_sub(from) {
+        None | Some(0) => Err(format!("the range {from}..{to} is empty; its end is not included")),
+        Some(1..=10_000) => Ok(Seeds((from..to).collect())),
+        Some(n) => Err(format!("the range {from}..{to} has {n} seeds; at most 10000 are allowed")),
+    }
+}
+
+/// Threads to use where none are asked for.
+pub(super) fn default_threads() -> usize {
+    available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    // Everything is checked before anything is run.
+    let plans = match plans(arguments) {
+        Ok(plans) => plans,
+        Err(refusals) => return refuse(refusals),
+    };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = interrupt.clone();
+    let handler = ctrlc::set_handler(move || {
+        // A second signal ends the process at once; what is written is whole rows.
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    });
+    if let Err(error) = handler {
+        tracing::warn!("Ctrl-C will end the process at once: {error}");
+    }
+    let mut worst = DONE;
+    for plan in &plans {
+        worst = worst.max(run_one(arguments, plan, &interrupt));
+        if interrupt.load(Ordering::SeqCst) {
+            return INTERRUPTED;
+        }
+    }
+    worst
+}
+
+fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Vec<Refusal>> {
+    let seeds: Vec<Vec<String>> = match &arguments.seeds {
+        Some(Seeds(seeds)) => seeds.iter().map(|seed| vec![format!("seed={seed}")]).collect(),
+        None => vec![Vec::new()],
+    };
+    let (mut plans, mut refusals, mut cache) = (Vec::new(), Vec::new(), DataCache::default());
+    for seed in &seeds {
+        match arguments.scenarios.load(seed) {
+            Ok(documents) => {
+                for document in documents {
+                    match Plan::new(&document, &mut cache) {
+                        Ok(plan) => plans.push(plan),
+                        Err(refusal) => refusals.push(refusal),
+                    }
+                }
+            }
+            Err(more) => refusals.extend(more),
+        }
+        // Other seeds would repeat the same mistakes.
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+    }
+    Ok(plans)
+}
+
+fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
+    let path = match free_folder(arguments, plan) {
+        Ok(Some(path)) => path,
+        Ok(None) => return DONE,
+        Err(message) => {
+            complain(&message);
+            return FAILED;
+        }
+    };
+    let threads = arguments.threads.map_or_else(default_threads, usize::from);
+    let mut folder = match Folder::create(&path, plan, threads) {
+        Ok(folder) => folder,
+        Err(error) => {
+            complain(&error.to_string());
+            return FAILED;
+        }
+    };
+    for note in &plan.notes {
+        tracing::warn!("{note}");
+    }
+    let terminal = std::io::stderr().is_terminal();
+    let mut progress = Progress::new(&plan.scenario, plan.general.rounds, terminal);
+    let mut lines = JsonLines(std::io::stdout());
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut folder];
+    if arguments.json {
+        observers.push(&mut lines);
+    }
+    if !arguments.quiet {
+        observers.push(&mut progress);
+    }
+    let summary = match run::run(plan, threads, &mut observers, interrupt) {
+        Ok(summary) => summary,
+        Err(message) => {
+            complain(&message);
+            return FAILED;
+        }
+    };
+    let text = summarise(plan, &summary, &path);
+    if arguments.json { eprint(&text) } else { print(&text) }
+    match summary.end {
+        End::Rounds | End::Accuracy | End::Bits => DONE,
+        End::Diverged => FAILED,
+        End::Interrupted => INTERRUPTED,
+    }
+}
+
+/// The folder to run in; `None` if the run exists and its summary was shown instead.
+fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<Option<PathBuf>, String> {
+    let path = run_folder(&arguments.results, plan);
+    if arguments.force {
+        let numbered = |n: u32| path.with_file_name(format!("{}-{n}", plan.run));
+        let free = std::iter::once(path.clone()).chain((2..).map(numbered)).find(|path| State::of(path) == State::Absent);
+        return Ok(free);
+    }
+    match State::of(&path) {
+        State::Absent => Ok(Some(path)),
+        State::Finished(manifest) => {
+            let accuracy = manifest["summary"]["test_accuracy"].as_f64();
+            let accuracy = accuracy.map_or("none".to_owned(), |accuracy| format!("{:.2} %", 100.0 * accuracy));
+            let rounds = manifest["summary"]["rounds"].as_u64().unwrap_or(0);
+            print(&format!(
+                "{} has been run: {rounds} rounds, test accuracy {accuracy}\n  results in {}\n  --force runs it again in another folder\n",
+                plan.run,
+                path.display()
+            ));
+            Ok(None)
+        }
+        State::Unfinished => Err(format!(
+            "`{}` holds a run that did not finish; --force runs it anew in another folder and leaves this one as it is",
+            path.display()
+        )),
+    }
+}
+
+fn eprint(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// What a run came to, for people.
+fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
+    let mut text = String::new();
+    let how = match summary.end {
+        End::Rounds => "finished".to_owned(),
+        End::Accuracy => "reached its accuracy".to_owned(),
+        End::Bits => "spent its bits".to_owned(),
+        End::Diverged => format!("diverged: {}", summary.reason.as_deref().unwrap_or("a value is not finite")),
+        End::Interrupted => "was interrupted".to_owned(),
+    };
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2} %", 100.0 * share));
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(text, "{key:<16}{value}");
+    };
+    line("run", format!("{} {how}", plan.run));
+    line("rounds", format!("{} in {:.1} s", summary.rounds, summary.wall_seconds));
+    line("test accuracy", format!("{} (best {})", percent(summary.test_accuracy), percent(summary.best_accuracy)));
+    for (degrees, accuracy) in &summary.accuracy_by_rotation {
+        line("", format!("{degrees} degrees: {}", percent(Some(*accuracy))));
+    }
+    let bits = |bits: u64| format!("{} ({} bits)", Bits(bits), thousands(bits));
+    line("uplink", bits(summary.totals.uplink_bits));
+    line("downlink", bits(summary.totals.downlink_bits));
+    if summary.totals.uplink_bits > 0 {
+        let uncompressed = 32.0 * plan.setup.layout.len() as f64;
+        let messages = summary.totals.uplink_bits as f64;
+        let sent = messages / uncompressed;
+        line("", format!("the uplink alone is worth {sent:.1} uncompressed models"));
+    }
+    line("results", path.display().to_string());
+    text
+}

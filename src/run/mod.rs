@@ -1,0 +1,121 @@
+//! Runs: from a checked scenario to rows.
+//!
+//! [`Plan`] turns a scenario into live objects, [`run`] is the loop, [`Star`] is one round of a server and its clients, and an
+//! [`Observer`] is told of every round.
+
+mod evaluate;
+mod plan;
+mod record;
+mod sampling;
+mod star;
+mod workers;
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+use sha2::{Digest, Sha256};
+
+pub use plan::{DataCache, Plan, RESULTS_VERSION, run_folder, slots};
+pub use record::{ClientRecord, End, Observer, RoundRecord, Status, Summary};
+pub use sampling::{Participation, Sampling, Weights};
+pub use star::{ClientRound, Round, Star};
+pub use workers::Workers;
+
+use crate::{model::Evaluation, vector::first_non_finite};
+
+/// Runs a plan on `threads` threads, telling every observer; `interrupt` ends it after the round in which it is set.
+///
+/// # Errors
+/// If an observer fails, threads cannot be started, or a message cannot be read, which is a fault of the program.
+pub fn run(
+    plan: &Plan,
+    threads: usize,
+    observers: &mut [&mut dyn Observer],
+    interrupt: &AtomicBool,
+) -> Result<Summary, String> {
+    let workers = Workers::new(threads, || plan.objective())?;
+    let mut star = plan.star();
+    let started = Instant::now();
+    let mut summary = Summary {
+        end: End::Rounds,
+        reason: None,
+        rounds: 0,
+        test_accuracy: None,
+        test_loss: None,
+        best_accuracy: None,
+        accuracy_by_rotation: Vec::new(),
+        totals: Default::default(),
+        wall_seconds: 0.0,
+        model_digest: String::new(),
+    };
+    for round in 1..=plan.general.rounds {
+        let round_started = Instant::now();
+        let drawn = plan.participation.draw(&plan.holders, plan.general.seed, round);
+        let outcome = star.round(round, &drawn, &workers).map_err(|failure| format!("round {round}: {failure}"))?;
+        let evaluation = if round % plan.general.evaluate_every == 0 || round == plan.general.rounds {
+            let by_rotation = evaluate::evaluate(plan, star.model(), &workers);
+            summary.accuracy_by_rotation = evaluate::accuracies(&by_rotation);
+            let mut all = Evaluation::default();
+            by_rotation.iter().for_each(|(_, evaluation)| all.add(*evaluation));
+            all
+        } else {
+            Evaluation::default()
+        };
+        let mut record = plan.record(round, &outcome, &evaluation, &star);
+        summary.reason = outcome.diverged.or_else(|| not_finite(plan, round, &record, star.model()));
+        if summary.reason.is_some() {
+            record.status = Status::Diverged;
+        }
+        record.wall_seconds = round_started.elapsed().as_secs_f64();
+        summary.rounds = round;
+        summary.totals = *star.network().ledger.totals();
+        summary.wall_seconds = started.elapsed().as_secs_f64();
+        if record.test_accuracy.is_some() {
+            (summary.test_accuracy, summary.test_loss) = (record.test_accuracy, record.test_loss);
+            let best = summary.best_accuracy.into_iter().chain(record.test_accuracy).reduce(f64::max);
+            summary.best_accuracy = best;
+        }
+        for observer in observers.iter_mut() {
+            if plan.general.record.clients {
+                for client in &outcome.clients {
+                    observer.client(&ClientRecord::new(round, plan.samples(client.client), client))?;
+                }
+            }
+            observer.round(&record)?;
+        }
+        if let Some(end) = plan.ends(&summary, &record, interrupt.load(Ordering::Relaxed)) {
+            summary.end = end;
+            break;
+        }
+    }
+    summary.model_digest = digest(star.model());
+    for observer in observers.iter_mut() {
+        observer.end(plan, &summary)?;
+    }
+    Ok(summary)
+}
+
+/// What is not finite after a round, if anything.
+fn not_finite(plan: &Plan, round: u32, record: &RoundRecord, model: &[f32]) -> Option<String> {
+    if let Some(at) = first_non_finite(model) {
+        let (layer, value) = (plan.setup.layout.name_at(at), model[at]);
+        return Some(format!("round {round}, server: a value of layer `{layer}` of the model is {value}"));
+    }
+    let losses = [("training loss", record.train_loss), ("test loss", record.test_loss)];
+    let (name, loss) = losses.into_iter().find_map(|(name, loss)| Some((name, loss.filter(|loss| !loss.is_finite())?)))?;
+    Some(format!("round {round}: the {name} is {loss}"))
+}
+
+/// SHA-256 of a vector's bytes in hexadecimal.
+fn digest(x: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    let mut bytes = Vec::with_capacity(4 * 4096);
+    for chunk in x.chunks(4096) {
+        bytes.clear();
+        chunk.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        hash.update(&bytes);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

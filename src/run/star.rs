@@ -1,0 +1,210 @@
+//! One server, its clients, and what they do in a round.
+
+use std::collections::BTreeMap;
+
+use super::workers::Workers;
+use crate::{
+    method::{Env, Failure, Method, Node, Population, Report, Role, Setup},
+    network::{Message, Network, NodeId, Outbox, Totals},
+    scenario::NonFinite,
+};
+
+/// Clients that are processed before their messages are absorbed, so that memory does not grow with a round's cohort.
+const BLOCK: usize = 64;
+
+/// A client's part in a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientRound {
+    /// The client.
+    pub client: u32,
+    /// What it measured; `None` if it sent nothing.
+    pub report: Option<Report>,
+    /// Wire bits that it sent.
+    pub uplink_bits: u64,
+    /// Wire bits that it received.
+    pub downlink_bits: u64,
+    /// Bits that it sent, before padding.
+    pub payload_bits: u64,
+    /// Information that it sent, in bits.
+    pub information_bits: f64,
+}
+
+/// What a round came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// Bits of the round.
+    pub totals: Totals,
+    /// The clients that took part, in order of their numbers.
+    pub clients: Vec<ClientRound>,
+    /// Why the run cannot go on, if so: a value that is not finite.
+    pub diverged: Option<String>,
+}
+
+/// A server, its clients, and the network between them.
+pub struct Star<'a> {
+    method: &'a dyn Method,
+    setup: Setup,
+    place: Place,
+    non_finite: NonFinite,
+    server: Box<dyn Node>,
+    /// Clients that have taken part and remember something.
+    clients: BTreeMap<u32, Box<dyn Node>>,
+    network: Network,
+}
+
+/// What does not change from round to round.
+struct Place {
+    population: Population,
+    seed: u64,
+}
+
+impl Place {
+    fn env(&self, round: u32, phase: usize, id: NodeId) -> Env<'_> {
+        let (seed, population) = (self.seed, &self.population);
+        Env { seed, round, phase, id, population, objective: None, report: Report::default() }
+    }
+}
+
+/// A client during a round.
+struct Present {
+    node: Box<dyn Node>,
+    inbox: Vec<Message>,
+    round: ClientRound,
+}
+
+impl<'a> Star<'a> {
+    /// A server before its first round.
+    pub fn new(method: &'a dyn Method, setup: Setup, population: Population, seed: u64, non_finite: NonFinite) -> Self {
+        let server = method.node(Role::Server, &setup);
+        let (clients, network) = (BTreeMap::new(), Network::default());
+        Self { method, setup, place: Place { population, seed }, non_finite, server, clients, network }
+    }
+
+    /// The server's model.
+    pub fn model(&self) -> &[f32] {
+        self.server.model()
+    }
+
+    /// What has crossed the network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Clients that remember something.
+    pub fn remembering(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// One round with the clients `drawn`, in order of their numbers.
+    ///
+    /// # Errors
+    /// On a message that nobody can have sent, which is a fault of the program.
+    pub fn round(&mut self, round: u32, drawn: &[u32], workers: &Workers<'_>) -> Result<Round, Failure> {
+        if drawn.is_empty() {
+            return Ok(Round { totals: self.network.ledger.close_round(), clients: Vec::new(), diverged: None });
+        }
+        let ids: Vec<NodeId> = drawn.iter().map(|&client| NodeId(client)).collect();
+        let mut present: Vec<Present> = drawn.iter().map(|&client| self.wake(client)).collect();
+        let mut diverged = None;
+        for (phase, role) in self.method.phases().into_iter().enumerate() {
+            if diverged.is_some() {
+                break;
+            }
+            match role {
+                Role::Server => diverged = self.server_speaks(round, phase, &ids, &mut present)?,
+                Role::Client => {
+                    for block in present.chunks_mut(BLOCK) {
+                        self.clients_speak(round, phase, &ids, block, workers, &mut diverged)?;
+                    }
+                    if diverged.is_none() {
+                        self.server.conclude(&mut self.place.env(round, phase, NodeId::SERVER))?;
+                    }
+                }
+            }
+        }
+        let clients = present.into_iter().map(|client| self.rest(client)).collect();
+        self.server.rest();
+        Ok(Round { totals: self.network.ledger.close_round(), clients, diverged })
+    }
+
+    fn wake(&mut self, client: u32) -> Present {
+        let node = self.clients.remove(&client).unwrap_or_else(|| self.method.node(Role::Client, &self.setup));
+        let (report, uplink_bits, downlink_bits, payload_bits, information_bits) = (None, 0, 0, 0, 0.0);
+        let round = ClientRound { client, report, uplink_bits, downlink_bits, payload_bits, information_bits };
+        Present { node, inbox: Vec::new(), round }
+    }
+
+    /// Keeps a client only if it remembers something.
+    fn rest(&mut self, mut client: Present) -> ClientRound {
+        client.node.rest();
+        let mut remembers = false;
+        client.node.memory(&mut |_, vector| remembers |= !vector.is_empty());
+        if remembers {
+            self.clients.insert(client.round.client, client.node);
+        }
+        client.round
+    }
+
+    fn server_speaks(
+        &mut self,
+        round: u32,
+        phase: usize,
+        ids: &[NodeId],
+        present: &mut [Present],
+    ) -> Result<Option<String>, Failure> {
+        let mut outbox = Outbox::default();
+        match self.server.emit(&mut self.place.env(round, phase, NodeId::SERVER), &mut outbox) {
+            Err(Failure::Unsendable(reason)) => return Ok(Some(format!("round {round}, server: {reason}"))),
+            other => other?,
+        }
+        for message in self.network.route(NodeId::SERVER, phase, outbox, ids) {
+            let at = ids.binary_search(&message.to).expect("packets go to clients of the round");
+            present[at].round.downlink_bits += message.packet.wire_bits();
+            present[at].inbox.push(message);
+        }
+        Ok(None)
+    }
+
+    /// A block of clients takes its messages, works and speaks, all in parallel; the server listens in order.
+    fn clients_speak(
+        &mut self,
+        round: u32,
+        phase: usize,
+        ids: &[NodeId],
+        block: &mut [Present],
+        workers: &Workers<'_>,
+        diverged: &mut Option<String>,
+    ) -> Result<(), Failure> {
+        let place = &self.place;
+        let spoken = workers.map(block.iter_mut().collect(), |client: &mut Present, objective| {
+            let mut env = Env { objective: Some(objective), ..place.env(round, phase, NodeId(client.round.client)) };
+            let mut outbox = Outbox::default();
+            for message in std::mem::take(&mut client.inbox) {
+                client.node.absorb(&mut env, &message)?;
+            }
+            client.node.emit(&mut env, &mut outbox)?;
+            Ok((outbox, env.report))
+        });
+        for (client, spoken) in block.iter_mut().zip(spoken) {
+            let id = NodeId(client.round.client);
+            let (outbox, report) = match spoken {
+                Ok(spoken) => spoken,
+                Err(Failure::Unsendable(reason)) => {
+                    if self.non_finite == NonFinite::Stop && diverged.is_none() {
+                        *diverged = Some(format!("round {round}, {id}: {reason}"));
+                    }
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            client.round.report = Some(report);
+            for message in self.network.route(id, phase, outbox, ids) {
+                client.round.uplink_bits += message.packet.wire_bits();
+                client.round.payload_bits += message.packet.payload_bits;
+                client.round.information_bits += message.packet.information_bits;
+                self.server.absorb(&mut self.place.env(round, phase, NodeId::SERVER), &message)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! The folder of a run: `scenario.toml`, `run.json`, `rounds.csv` and, on request, `clients.csv`.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use atomic_write_file::AtomicWriteFile;
+use fs_err::{self as fs, File};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::run::{ClientRecord, End, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary};
+
+/// Files of one run. Made exclusively: an existing folder is never written to.
+pub struct Folder {
+    path: PathBuf,
+    rounds: csv::Writer<File>,
+    clients: Option<csv::Writer<File>>,
+    manifest: Value,
+}
+
+/// What a folder that exists holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Nothing: there is no such folder.
+    Absent,
+    /// A run that came to its end; its `run.json`.
+    Finished(Value),
+    /// A run that did not, or something else.
+    Unfinished,
+}
+
+/// A folder that cannot be made or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StateError(String);
+
+impl From<std::io::Error> for StateError {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl State {
+    /// Looks at a folder.
+    pub fn of(path: &Path) -> Self {
+        if !path.exists() {
+            return Self::Absent;
+        }
+        let manifest = fs::read_to_string(path.join("run.json")).ok();
+        match manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()) {
+            Some(manifest) if manifest["state"] == "finished" => Self::Finished(manifest),
+            _ => Self::Unfinished,
+        }
+    }
+}
+
+impl Folder {
+    /// Makes the folder of a run and its files.
+    ///
+    /// # Errors
+    /// If it exists or cannot be written.
+    pub fn create(path: &Path, plan: &Plan, threads: usize) -> Result<Self, StateError> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::create_dir(path)?;
+        let scenario = toml::to_string(&plan.resolved).expect("tables of plain values are TOML");
+        write_atomically(&path.join("scenario.toml"), scenario.as_bytes())?;
+        let rounds = csv::Writer::from_writer(File::create_new(path.join("rounds.csv"))?);
+        let clients = match plan.general.record.clients {
+            true => Some(csv::Writer::from_writer(File::create_new(path.join("clients.csv"))?)),
+            false => None,
+        };
+        let folder = Self { path: path.to_owned(), rounds, clients, manifest: manifest(plan, threads) };
+        folder.write_manifest()?;
+        Ok(folder)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write_manifest(&self) -> Result<(), StateError> {
+        let text = serde_json::to_string_pretty(&self.manifest).expect("a JSON value is JSON");
+        write_atomically(&self.path.join("run.json"), format!("{text}\n").as_bytes())
+    }
+}
+
+fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let written = AtomicWriteFile::open(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.commit()
+    });
+    written.map_err(|error| StateError(format!("cannot write `{}`: {error}", path.display())))
+}
+
+/// Appends one row and hands it to the system, so that a kill costs at most the row being written.
+fn append(writer: &mut csv::Writer<File>, row: &impl Serialize) -> Result<(), String> {
+    let written = writer.serialize(row).and_then(|()| Ok(writer.flush()?));
+    written.map_err(|error| format!("cannot write `{}`: {error}", writer.get_ref().path().display()))
+}
+
+/// Facts that repeat a run: what was resolved, from which bytes, by which program.
+fn manifest(plan: &Plan, threads: usize) -> Value {
+    let sizes: Vec<usize> = plan.shards.partition.shares.iter().map(|share| share.samples.len()).collect();
+    json!({
+        "state": "running",
+        "fedbits_version": env!("CARGO_PKG_VERSION"),
+        "results_version": RESULTS_VERSION,
+        "scenario": plan.scenario,
+        "run": plan.run,
+        "threads": threads,
+        "device": format!("cpu, {}", std::env::consts::ARCH),
+        "engine": "burn 0.22.1 flex",
+        "data_digest": plan.shards.dataset.digest,
+        "partition_digest": plan.partition_digest,
+        "start_digest": plan.start_digest,
+        "parameters": plan.setup.layout.len(),
+        "clients": sizes.len(),
+        "clients_with_samples": plan.holders.len(),
+        "training_samples": sizes.iter().sum::<usize>(),
+        "unused_samples": plan.shards.partition.unused,
+        "test_samples": plan.shards.dataset.test.len(),
+        "operator_class": {
+            "uplink": plan.setup.uplink.codec.class().to_string(),
+            "downlink": plan.setup.downlink.codec.class().to_string(),
+        },
+        "notes": plan.notes,
+        "started_unix_seconds": unix_seconds(),
+    })
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Observer for Folder {
+    fn client(&mut self, record: &ClientRecord) -> Result<(), String> {
+        self.clients.as_mut().map_or(Ok(()), |clients| append(clients, record))
+    }
+
+    fn round(&mut self, record: &RoundRecord) -> Result<(), String> {
+        append(&mut self.rounds, record)
+    }
+
+    fn end(&mut self, _plan: &Plan, summary: &Summary) -> Result<(), String> {
+        let state = match summary.end {
+            End::Rounds | End::Accuracy | End::Bits => "finished",
+            End::Diverged => "diverged",
+            End::Interrupted => "interrupted",
+        };
+        self.manifest["state"] = state.into();
+        self.manifest["summary"] = serde_json::to_value(summary).expect("a summary is JSON");
+        self.manifest["ended_unix_seconds"] = unix_seconds().into();
+        self.write_manifest().map_err(|error| error.to_string())
+    }
+}
