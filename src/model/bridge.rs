@@ -1,6 +1,7 @@
 //! The bridge between a burn module and a flat vector.
 
 use burn::{
+    backend::Flex,
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{Device, Gradients, Tensor, TensorData, activation::log_softmax},
 };
@@ -49,13 +50,12 @@ impl<M: Forward> Network for Bridge<M> {
 
     fn gradient(&mut self, x: &[f32], batch: &Batch, out: &mut [f32]) -> f64 {
         let device = device().autodiff();
-        let model = load(&mut self.training, x, &device, true);
+        let model = load(&mut self.training, x, true);
         let logits = model.forward(images(batch, &device));
         let n = batch.labels.len();
         let target = one_hot(&batch.labels, self.classes, &device);
         let loss = (log_softmax(logits, 1) * target).sum().mul_scalar(-1.0 / n as f32);
-        let gradients = loss.backward();
-        let mut visitor = GradientVisitor { gradients: &gradients, out, at: 0 };
+        let mut visitor = GradientVisitor { gradients: loss.backward(), out, at: 0 };
         model.visit(&mut visitor);
         assert_eq!(visitor.at, x.len(), "a module has the parameters of its layout");
         f64::from(floats(loss.inner())[0])
@@ -63,7 +63,7 @@ impl<M: Forward> Network for Bridge<M> {
 
     fn evaluate(&mut self, x: &[f32], batch: &Batch) -> Evaluation {
         let device = device();
-        let model = load(&mut self.plain, x, &device, false);
+        let model = load(&mut self.plain, x, false);
         let logits = floats(model.forward(images(batch, &device)));
         let mut evaluation = Evaluation { samples: batch.labels.len() as u64, ..Evaluation::default() };
         for (logits, &label) in logits.chunks_exact(self.classes).zip(&batch.labels) {
@@ -80,10 +80,9 @@ impl<M: Forward> Network for Bridge<M> {
 }
 
 /// Puts the values of `x` into the module and returns it.
-fn load<'a, M: Forward>(slot: &'a mut Option<M>, x: &[f32], device: &Device, gradients: bool) -> &'a M {
+fn load<'a, M: Forward>(slot: &'a mut Option<M>, x: &[f32], gradients: bool) -> &'a M {
     let model = slot.take().expect("a module is put back after every use");
-    let mut loader = Loader { x, at: 0, device, gradients };
-    slot.insert(model.map(&mut loader))
+    slot.insert(model.map(&mut Loader { x, at: 0, gradients }))
 }
 
 fn images(batch: &Batch, device: &Device) -> Tensor<4> {
@@ -125,26 +124,31 @@ impl ModuleVisitor for LayoutVisitor {
     }
 }
 
+/// Copies values into the tensors that a module has: after a backward pass nothing else holds them, so nothing is allocated.
 struct Loader<'a> {
     x: &'a [f32],
     at: usize,
-    device: &'a Device,
     gradients: bool,
 }
 
+/// Why a tensor of ours can always be unwrapped.
+const ON_CPU: &str = "our tensors live on the CPU";
+
 impl ModuleMapper for Loader<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let shape = param.lazy_shape();
-        let end = self.at + shape.num_elements();
-        let values = self.x[self.at..end].to_vec();
+        let (id, tensor, mapper) = param.consume();
+        let mut primitive = tensor.inner().try_into_primitive::<Flex>().expect(ON_CPU);
+        let storage = primitive.storage_mut::<f32>();
+        let end = self.at + storage.len();
+        storage.copy_from_slice(&self.x[self.at..end]);
         self.at = end;
-        let tensor = Tensor::from_data(TensorData::new(values, shape), self.device);
-        Param::initialized(param.id, if self.gradients { tensor.require_grad() } else { tensor })
+        let tensor = Tensor::from_primitive::<Flex>(primitive);
+        Param::from_mapped_value(id, if self.gradients { tensor.autodiff().require_grad() } else { tensor }, mapper)
     }
 }
 
 struct GradientVisitor<'a> {
-    gradients: &'a Gradients,
+    gradients: Gradients,
     out: &'a mut [f32],
     at: usize,
 }
@@ -154,10 +158,12 @@ impl ModuleVisitor for GradientVisitor<'_> {
         let n = param.lazy_shape().num_elements();
         let out = &mut self.out[self.at..self.at + n];
         self.at += n;
-        match param.val().grad(self.gradients) {
+        match param.val().grad_remove(&mut self.gradients) {
             Some(gradient) => {
-                let data = gradient.into_data();
-                out.copy_from_slice(data.as_slice().expect("our tensors hold 32-bit floats"));
+                let primitive = gradient.try_into_primitive::<Flex>().expect(ON_CPU).to_contiguous();
+                // A contiguous view may begin inside a larger storage.
+                let values = primitive.as_slice::<f32>().expect("a contiguous tensor is a slice");
+                out.copy_from_slice(values);
             }
             // A parameter that the loss does not depend on.
             None => out.fill(0.0),
