@@ -70,7 +70,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
     names
         .into_iter()
         .map(|name| (score(name), name))
-        .filter(|(score, _)| *score > 0.75)
+        .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
         .map(|(_, name)| name)
 }

@@ -99,7 +99,8 @@ pub(super) fn data(arguments: &Arguments) -> u8 {
 }
 
 fn fail(error: DataError) -> u8 {
-    let _ = write!(std::io::stderr(), "{:?}", miette::Report::new(error));
+    let report = format!("{:?}", miette::Report::new(error));
+    let _ = writeln!(std::io::stderr(), "{}", report.trim_end());
     FAILED
 }
 

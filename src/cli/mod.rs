@@ -149,7 +149,8 @@ fn complain(message: &str) {
 /// Writes every refusal to the standard error.
 fn refuse(refusals: impl IntoIterator<Item = Refusal>) -> u8 {
     for refusal in refusals {
-        let _ = write!(std::io::stderr(), "{:?}", miette::Report::new(refusal));
+        let report = format!("{:?}", miette::Report::new(refusal));
+        let _ = writeln!(std::io::stderr(), "{}\n", report.trim_end());
     }
     WRONG_INPUT
 }

@@ -19,6 +19,7 @@ use crate::{
         local::{Amount, Work},
         schedule::{Schedule, Shape},
     },
+    vector::add_weighted,
 };
 
 /// Settings that all methods of the family share.
@@ -265,7 +266,7 @@ impl Node for Server {
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })?;
         let weight = env.population.weights[message.from.0 as usize];
         self.sum.resize(self.model.len(), 0.0);
-        self.sum.iter_mut().zip(&self.received).for_each(|(sum, &value)| *sum += weight * f64::from(value));
+        add_weighted(&mut self.sum, weight, &self.received);
         self.weight += weight;
         Ok(())
     }

@@ -25,6 +25,9 @@ pub use workers::Workers;
 
 use crate::{model::Evaluation, vector::first_non_finite};
 
+#[cfg(test)]
+mod laws;
+
 /// Runs a plan on `threads` threads, telling every observer; `interrupt` ends it after the round in which it is set.
 ///
 /// # Errors

@@ -388,7 +388,8 @@ impl Builder<'_> {
                 Some((dataset, pixels, notes))
             }
             Err(error) => {
-                let mistake = Mistake::new("data.name", error.to_string());
+                let key = if options.directory.is_some() { "data.directory" } else { "data.name" };
+                let mistake = Mistake::new(key, error.to_string());
                 let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
                 self.mistakes.push(Mistake { help, ..mistake });
                 None

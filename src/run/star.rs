@@ -95,6 +95,15 @@ impl<'a> Star<'a> {
         self.clients.len()
     }
 
+    /// What the link of a client remembers.
+    #[cfg(test)]
+    pub(super) fn residual(&mut self, client: u32) -> Vec<f32> {
+        let mut residual = Vec::new();
+        let node = self.clients.get_mut(&client).expect("the client remembers something");
+        node.memory(&mut |name, vector| residual = if name == "residual" { vector.clone() } else { residual.clone() });
+        residual
+    }
+
     /// One round with the clients `drawn`, in order of their numbers.
     ///
     /// # Errors

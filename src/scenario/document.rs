@@ -192,7 +192,13 @@ impl Document {
             Err(error) => {
                 let reason = error.to_string();
                 let reason = reason.rsplit_once(": ").map_or(reason.as_str(), |(_, reason)| reason);
-                return mistakes.push(blame(format!("cannot read `{}`: {reason}", shown.display())));
+                let mistake = blame(format!("cannot read `{}`: {reason}", shown.display()));
+                return mistakes.push(match from {
+                    None if path.extension().is_none_or(|ending| ending != "toml") => {
+                        mistake.help("a scenario is a file; an override has the form `key.path=value`")
+                    }
+                    _ => mistake,
+                });
             }
         };
         chain.push(shown);
@@ -269,7 +275,7 @@ impl Document {
         let offset = path.len() + 1;
         let key = Place { source, range: 0..path.len() };
         let place = Place { source, range: offset..text.len() };
-        let value = match DeValue::parse(value.trim()) {
+        let value = match DeValue::parse(value) {
             Ok(parsed) => convert(parsed.get_ref(), source).map_err(|mistake| Mistake { path: path.into(), ..mistake })?,
             // A bare word is a string: `uplink.operator=top-k` needs no quotes inside the shell's.
             Err(_) if is_bare_word(value.trim()) => Value::Scalar(value.trim().to_owned().into()),
@@ -278,7 +284,7 @@ impl Document {
                 return Err(self.syntax_mistake(source, &message, place.range));
             }
         };
-        let value = relocate(value, &place);
+        let value = shifted(value, offset);
         let steps: Vec<&str> = path.trim().split('.').map(str::trim).collect();
         if steps.iter().any(|step| step.is_empty()) {
             return Err(self.syntax_mistake(source, "a key path has an empty step", key.range));
@@ -301,9 +307,12 @@ fn included_files(node: &Node) -> Option<Vec<String>> {
     }
 }
 
-/// Values of an override all point at the text after the `=`.
-fn relocate(value: Value, place: &Place) -> Value {
-    let moved = |node: Node| Node { value: relocate(node.value, place), key: place.clone(), place: place.clone() };
+/// Values of an override were parsed from behind its `=`: their places move by as much.
+fn shifted(value: Value, by: usize) -> Value {
+    let moved = |node: Node| {
+        let shift = |place: Place| Place { range: place.range.start + by..place.range.end + by, ..place };
+        Node { value: shifted(node.value, by), key: shift(node.key), place: shift(node.place) }
+    };
     match value {
         Value::Scalar(scalar) => Value::Scalar(scalar),
         Value::Array(items) => Value::Array(items.into_iter().map(moved).collect()),

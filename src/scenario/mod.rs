@@ -213,16 +213,14 @@ fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
     let path = slot.section;
     let message = format!("`{name}` has no setting `{key}`; `[{path}]` may have {}", schema::list(known));
     let mistake = Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
-    if let Some(near) = nearest(key, known.iter().copied()) {
-        return mistake.help(format!("did you mean `{near}`? `fedbits explain {name}` lists all settings"));
-    }
     let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
-    match owner {
-        Some((owner, _)) => mistake.help(format!(
+    match (owner, nearest(key, known.iter().copied())) {
+        (Some((owner, _)), _) => mistake.help(format!(
             "`{key}` belongs to `{owner}`; to replace the whole section write '{path}={{{}=\"{name}\"}}'",
             slot.selector
         )),
-        None => mistake.help(format!("`fedbits explain {name}` lists all settings")),
+        (None, Some(near)) => mistake.help(format!("did you mean `{near}`? `fedbits explain {name}` lists all settings")),
+        (None, None) => mistake.help(format!("`fedbits explain {name}` lists all settings")),
     }
 }
 

@@ -48,7 +48,7 @@ impl Ridge {
         let clients = (0..n).map(|i| {
             let spread = if n == 1 { 1.0 } else { 1.0 + f64::from(i) / f64::from(n - 1) };
             let matrix: Vec<[f64; DIMENSION]> = (0..ROWS)
-                .map(|_| std::array::from_fn(|c| spread * (1.0 - 0.8 * c as f64 / (DIMENSION - 1) as f64) * draw.symmetric()))
+                .map(|_| std::array::from_fn(|c| spread * falling(c) * draw.symmetric()))
                 .collect();
             let solution = base.map(|b| b + draw.symmetric());
             let target = matrix.iter().map(|row| dot(row, &solution) + 0.1 * draw.symmetric()).collect();
@@ -57,7 +57,21 @@ impl Ridge {
         Self { layout: Layout::flat(DIMENSION), clients: clients.collect() }
     }
 
-    /// The minimiser of the mean of all `f_i`, by Cholesky-free Gauss elimination of the normal equations.
+    /// R-hom: every client has the data of client 0, around the common solution.
+    pub fn homogeneous(n: u32) -> Self {
+        let mut draw = SplitMix64(42);
+        let base: [f64; DIMENSION] = std::array::from_fn(|_| draw.symmetric());
+        let matrix: Vec<[f64; DIMENSION]> =
+            (0..ROWS).map(|_| std::array::from_fn(|c| falling(c) * draw.symmetric())).collect();
+        // The client's own offset is drawn and not added.
+        for _ in 0..DIMENSION {
+            draw.symmetric();
+        }
+        let target = matrix.iter().map(|row| dot(row, &base) + 0.1 * draw.symmetric()).collect();
+        Self { layout: Layout::flat(DIMENSION), clients: vec![Rows { matrix, target }; n as usize] }
+    }
+
+    /// The minimiser of the mean of all `f_i`, by Gauss elimination of the normal equations.
     pub fn minimiser(&self) -> [f64; DIMENSION] {
         let mut system = [[0.0f64; DIMENSION + 1]; DIMENSION];
         let scale = 1.0 / (ROWS * self.clients.len()) as f64;
@@ -94,6 +108,11 @@ impl Ridge {
         let distance: f64 = x.iter().zip(&minimiser).map(|(&x, m)| (f64::from(x) - m).powi(2)).sum();
         distance / dot(&minimiser, &minimiser)
     }
+}
+
+/// Spread of the entries of column `c`.
+fn falling(c: usize) -> f64 {
+    1.0 - 0.8 * c as f64 / (DIMENSION - 1) as f64
 }
 
 fn dot(a: &[f64; DIMENSION], b: &[f64; DIMENSION]) -> f64 {
@@ -143,6 +162,8 @@ mod tests {
             assert!((minimiser[i] - expected).abs() < 1e-6, "{i}: {}", minimiser[i]);
         }
         assert!((dot(&minimiser, &minimiser) - 4.263177936).abs() < 1e-8);
+        let homogeneous = Ridge::homogeneous(10).minimiser();
+        assert!((dot(&homogeneous, &homogeneous) - 2.139767749).abs() < 1e-8);
         let all: Vec<u32> = (0..30).collect();
         let mut mean_loss = |x: &[f32]| {
             let augmentation = Address::new(0, Purpose::Augmentation);

@@ -1,0 +1,281 @@
+//! Runs as a user sees them: the same bytes on any number of threads, bits that add up, nothing overwritten.
+
+mod support;
+
+use support::{Place, SMALL, errors, rows, without_times};
+
+fn number(row: &std::collections::BTreeMap<String, String>, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} is `{}`", row[column]))
+}
+
+/// Uplinks that between them use every operator, rule and granularity.
+const UPLINKS: [&str; 8] = [
+    "{operator=\"identity\"}",
+    "{operator=\"top-k\",ratio=0.05,link=\"error-feedback\",granularity=\"layer\"}",
+    "{operator=\"rand-k\",ratio=0.1,link=\"error-feedback\"}",
+    "{operator=\"qsgd\",levels=3,granularity=\"groups\",groups=2}",
+    "{operator=\"qsgd\",levels=15,bucket=64,norm=\"linf\",coder=\"adaptive\"}",
+    "{operator=\"terngrad\",granularity=\"layer\",coder=\"adaptive\"}",
+    "{operator=\"sign\",link=\"error-feedback\",granularity=\"layer\"}",
+    "{operator=\"natural\",coder=\"adaptive\"}",
+];
+
+#[test]
+fn rows_are_the_same_on_any_number_of_threads_and_every_time() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    for (i, uplink) in UPLINKS.iter().enumerate() {
+        let uplink = format!("uplink={uplink}");
+        let run = |results: String, threads: &str| {
+            let arguments =
+                ["run", "small.toml", &uplink, "record.clients=true", "--results", &results, "--threads", threads, "--quiet"];
+            place.succeed(&arguments);
+            let folder = place.run(&results);
+            (without_times(&folder.join("rounds.csv")), without_times(&folder.join("clients.csv")))
+        };
+        let one = run(format!("one{i}"), "1");
+        assert_eq!(one, run(format!("two{i}"), "2"), "{uplink}");
+        assert_eq!(one, run(format!("five{i}"), "5"), "{uplink}");
+        assert_eq!(one, run(format!("again{i}"), "1"), "{uplink}");
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run_and_the_operator_changes_nothing_else() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    place.succeed(&["run", "small.toml", "--seeds", "0..3", "--quiet"]);
+    let runs = place.runs("results");
+    assert_eq!(runs.len(), 3);
+    let digests: std::collections::BTreeSet<String> =
+        runs.iter().map(|run| rows(&run.join("rounds.csv"))[3]["model_digest"].clone()).collect();
+    assert_eq!(digests.len(), 3);
+
+    let first_clients = |uplink: &str, results: &str| {
+        place.succeed(&["run", "small.toml", uplink, "record.clients=true", "--results", results, "--quiet"]);
+        let rows = rows(&place.run(results).join("clients.csv"));
+        let drawn: Vec<_> = rows.iter().map(|row| (row["round"].clone(), row["client"].clone())).collect();
+        let losses: Vec<_> = rows.iter().filter(|row| row["round"] == "1").map(|row| row["train_loss"].clone()).collect();
+        (drawn, losses)
+    };
+    // Sampling, data order and start do not depend on the operator: round 1 has the same clients and losses.
+    let plain = first_clients("uplink.operator=identity", "plain");
+    assert_eq!(plain, first_clients("uplink={operator=\"top-k\",k=5}", "top"));
+}
+
+#[test]
+fn bits_are_those_of_the_packets_and_add_up() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let parameters = 64 * 16 + 16 + 16 * 10 + 10;
+    for (i, uplink) in UPLINKS.iter().enumerate() {
+        let (results, uplink) = (format!("r{i}"), format!("uplink={uplink}"));
+        place.succeed(&["run", "small.toml", &uplink, "record.clients=true", "--results", &results, "--quiet"]);
+        let folder = place.run(&results);
+        let (mut up, mut down) = (0.0, 0.0);
+        let clients = rows(&folder.join("clients.csv"));
+        for row in rows(&folder.join("rounds.csv")) {
+            up += number(&row, "uplink_bits");
+            down += number(&row, "downlink_bits");
+            assert_eq!(number(&row, "cumulative_uplink_bits"), up);
+            assert_eq!(number(&row, "cumulative_downlink_bits"), down);
+            assert_eq!(number(&row, "downlink_bits"), 5.0 * 32.0 * f64::from(parameters));
+            let of_round = |column: &str| -> f64 {
+                clients.iter().filter(|client| client["round"] == row["round"]).map(|client| number(client, column)).sum()
+            };
+            assert_eq!(of_round("uplink_bits"), number(&row, "uplink_bits"), "{uplink}");
+            assert_eq!(of_round("downlink_bits"), number(&row, "downlink_bits"));
+            let payload = of_round("uplink_payload_bits");
+            assert!(payload <= number(&row, "uplink_bits") && payload + 5.0 * 8.0 > number(&row, "uplink_bits"));
+            // Both directions: five models went down.
+            assert_eq!(number(&row, "payload_bits"), payload + number(&row, "downlink_bits"));
+        }
+        if i == 0 {
+            assert_eq!(up, 4.0 * 5.0 * 32.0 * f64::from(parameters), "identity is 32 bits a parameter and no header");
+        }
+        let manifest: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+        assert_eq!(manifest["summary"]["totals"]["uplink_bits"].as_f64(), Some(up), "ledger and CSV agree");
+        assert_eq!(manifest["summary"]["totals"]["downlink_bits"].as_f64(), Some(down));
+    }
+}
+
+#[test]
+fn a_finished_run_is_shown_and_never_overwritten() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    place.succeed(&["run", "small.toml", "--quiet"]);
+    let folder = place.run("results");
+    let before = std::fs::read(folder.join("rounds.csv")).unwrap();
+    let again = place.succeed(&["run", "small.toml", "--quiet"]);
+    assert!(again.contains("has been run") && again.contains("--force"), "{again}");
+    assert_eq!(std::fs::read(folder.join("rounds.csv")).unwrap(), before);
+    place.succeed(&["run", "small.toml", "--quiet", "--force"]);
+    let runs = place.runs("results");
+    assert_eq!(runs.len(), 2);
+    assert_eq!(without_times(&runs[0].join("rounds.csv")), without_times(&runs[1].join("rounds.csv")));
+    // A run that did not finish is left alone, too.
+    let manifest = std::fs::read_to_string(folder.join("run.json")).unwrap().replace("\"finished\"", "\"running\"");
+    std::fs::write(folder.join("run.json"), manifest).unwrap();
+    let output = place.fedbits(&["run", "small.toml", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("did not finish"), "{}", errors(&output));
+}
+
+#[test]
+fn the_stored_scenario_repeats_the_run() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    place.succeed(&["run", "small.toml", "--quiet", "uplink={operator=\"qsgd\",levels=3}"]);
+    let folder = place.run("results");
+    let stored = std::fs::read_to_string(folder.join("scenario.toml")).unwrap();
+    for resolved in ["levels = 3", "coder = \"elias-omega\"", "norm = \"l2\"", "evaluate_every = 1", "hidden = [16]"] {
+        assert!(stored.contains(resolved), "{resolved} is not in\n{stored}");
+    }
+    let copy = place.file("copy.toml", &stored);
+    place.succeed(&["run", copy.to_str().unwrap(), "--quiet", "--results", "again"]);
+    let again = place.run("again");
+    assert_eq!(again.file_name(), folder.file_name(), "the resolved scenario resolves to itself");
+    let rows = |folder: &std::path::Path| without_times(&folder.join("rounds.csv")).replace("copy", "small");
+    assert_eq!(rows(&again), rows(&folder));
+}
+
+#[test]
+fn runs_stop_where_they_are_told_to() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let rounds = |results: &str, arguments: &[&str]| {
+        let mut all = vec!["run", "small.toml", "rounds=30", "--quiet", "--results", results];
+        all.extend_from_slice(arguments);
+        place.succeed(&all);
+        rows(&place.run(results).join("rounds.csv"))
+    };
+    let reached = rounds("accuracy", &["stop.accuracy=0.6"]);
+    let accuracies: Vec<f64> = reached.iter().map(|row| number(row, "test_accuracy")).collect();
+    assert!(accuracies.last().unwrap() >= &0.6 && accuracies[..accuracies.len() - 1].iter().all(|a| *a < 0.6));
+    let spent = rounds("bits", &["stop.uplink_bits=500000"]);
+    let last = number(spent.last().unwrap(), "cumulative_uplink_bits");
+    assert!(last >= 500_000.0 && last - number(spent.last().unwrap(), "uplink_bits") < 500_000.0);
+    let sparse = rounds("sparse", &["rounds=5", "evaluate_every=2"]);
+    let evaluated: Vec<bool> = sparse.iter().map(|row| !row["test_accuracy"].is_empty()).collect();
+    assert_eq!(evaluated, [false, true, false, true, true], "and after the last round");
+}
+
+#[test]
+fn divergence_is_a_row_and_an_exit_code() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let output = place.fedbits(&["run", "small.toml", "method.learning_rate=1e30", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    let rows = rows(&place.run("results").join("rounds.csv"));
+    assert_eq!(rows.last().unwrap()["status"], "diverged");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("diverged: round 1, client ") && text.contains("of layer `layers."), "{text}");
+    let left_out = ["run", "small.toml", "method.learning_rate=1e30", "stop.non_finite=leave-out", "--quiet", "--results", "left"];
+    place.succeed(&left_out);
+    let rows = support::rows(&place.run("left").join("rounds.csv"));
+    assert!(rows.iter().all(|row| row["status"] == "no-clients" && row["clients_selected"] == "5"));
+    assert!(rows.iter().all(|row| row["clients_reported"] == "0" && row["uplink_bits"] == "0"));
+    assert!(rows.iter().all(|row| row["model_digest"] == rows[0]["model_digest"]));
+}
+
+#[test]
+fn one_line_of_json_a_round_and_nothing_else_on_the_standard_output() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let output = place.fedbits(&["run", "small.toml", "--json"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert_eq!(records.len(), 4);
+    let csv = rows(&place.run("results").join("rounds.csv"));
+    for (record, row) in records.iter().zip(&csv) {
+        assert_eq!(record["cumulative_uplink_bits"].to_string(), row["cumulative_uplink_bits"]);
+        assert_eq!(record["test_accuracy"].as_f64().unwrap().to_string(), row["test_accuracy"]);
+    }
+    let progress = errors(&output);
+    assert!(progress.contains("round 4/4") && !progress.contains('\u{1b}') && !progress.contains('\r'), "{progress}");
+}
+
+#[test]
+fn rotated_clients_are_tested_under_every_rotation() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let text = place.succeed(&["run", "small.toml", "partition={name=\"rotation\",clients=8,rotations=4}", "--quiet"]);
+    for degrees in ["0 degrees", "90 degrees", "180 degrees", "270 degrees"] {
+        assert!(text.contains(degrees), "{text}");
+    }
+    let folder = place.run("results");
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+    let by_rotation = manifest["summary"]["accuracy_by_rotation"].as_array().unwrap();
+    let mean: f64 = by_rotation.iter().map(|pair| pair[1].as_f64().unwrap()).sum::<f64>() / 4.0;
+    let row = rows(&folder.join("rounds.csv")).pop().unwrap();
+    assert!((mean - number(&row, "test_accuracy")).abs() < 1e-12);
+}
+
+#[test]
+fn every_model_method_and_partitioner_runs_with_every_operator() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let data = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
+    for model in fedbits::model::CATALOGUE {
+        let model = format!("model={{name=\"{}\"}}", model.name);
+        let arguments = ["run", "small.toml", data, &model, "rounds=1", "partition.clients=4", "--quiet", "--results", "models"];
+        place.succeed(&arguments);
+    }
+    assert_eq!(place.runs("models").len(), fedbits::model::CATALOGUE.len());
+    for operator in fedbits::compress::CATALOGUE {
+        let settings = operator.example.replace('\n', ",");
+        let separator = if settings.is_empty() { "" } else { "," };
+        for method in ["fedavg", "fedprox"] {
+            for link in ["plain", "error-feedback"] {
+                let uplink =
+                    format!("uplink={{operator=\"{}\",link=\"{link}\",granularity=\"layer\"{separator}{settings}}}", operator.name);
+                let method = format!("method.name={method}");
+                place.succeed(&["run", "small.toml", &uplink, &method, "rounds=2", "--quiet", "--results", "operators"]);
+            }
+        }
+    }
+    for partition in ["iid", "shards", "label-k", "dirichlet-class", "quantity", "noise"] {
+        let partition = format!("partition={{name=\"{partition}\",clients=5}}");
+        place.succeed(&["run", "small.toml", &partition, "rounds=1", "--quiet", "--results", "partitions"]);
+    }
+}
+
+#[test]
+fn server_optimisers_sampling_and_schedules_run() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    for (i, settings) in [
+        &["method.server_optimiser=momentum"][..],
+        &["method.server_optimiser=adagrad"],
+        &["method.server_optimiser=adam", "method.server_bias_correction=true"],
+        &["method.server_optimiser=yogi"],
+        &["method.sampling=bernoulli", "method.participation=0.3", "rounds=12"],
+        &["method.sampling=all", "method.participation=1", "method.weights=equal"],
+        &["method.learning_rate_schedule=round-cosine", "method.warmup_rounds=2"],
+        &["method.momentum_memory=keep", "method.nesterov=true"],
+        &["method.batch_size=full", "method.clip_norm=1", "method.weight_decay=1e-4"],
+        &["method.local_steps=3", "data.augmentation=crop-flip", "data.padding=1"],
+        &["downlink.operator=natural"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let results = format!("r{i}");
+        let mut arguments = vec!["run", "small.toml", "--quiet", "--results", &results];
+        arguments.extend_from_slice(settings);
+        place.succeed(&arguments);
+        let rows = rows(&place.run(&results).join("rounds.csv"));
+        match i {
+            4 => {
+                let selected: Vec<&str> = rows.iter().map(|row| row["clients_selected"].as_str()).collect();
+                assert!(selected.iter().any(|n| *n != selected[0]), "{selected:?}");
+            }
+            5 => assert!(rows.iter().all(|row| row["clients_selected"] == "10")),
+            6 => assert_eq!(number(&rows[0], "learning_rate"), 0.025),
+            10 => assert!(number(&rows[0], "downlink_bits") < 0.3 * 5.0 * 32.0 * 1210.0),
+            _ => {}
+        }
+    }
+}
