@@ -1,25 +1,31 @@
-//! How much accuracy does a transmitted bit buy?
+#![doc = include_str!("ARCHITECTURE.md")]
 
-#![warn(missing_docs)]
+pub mod rng;
+pub mod vector;
+
+pub mod layout;
+pub mod units;
 
 pub mod catalogue;
-pub mod cli;
+pub mod scenario;
+
+pub mod data;
+pub mod partition;
+
+pub mod model;
+pub mod train;
+
+pub mod payload;
 
 pub mod compress;
-pub mod data;
-pub mod layout;
+pub mod wire;
+
 pub mod link;
-pub mod method;
-pub mod model;
 pub mod network;
-pub mod partition;
-pub mod payload;
-pub mod rng;
+
+pub mod method;
 pub mod run;
-pub mod scenario;
+
 pub mod sink;
 
-pub mod train;
-pub mod units;
-pub mod vector;
-pub mod wire;
+pub mod cli;

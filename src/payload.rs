@@ -170,7 +170,9 @@ impl Source for InMemory<'_> {
 
     fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt> {
         match self.sections.next() {
-            Some(Section::Symbols { values, alphabet: of }) if values.len() == n && *of == alphabet => Ok(values.clone()),
+            Some(Section::Symbols { values, alphabet: of }) if values.len() == n && *of == alphabet => {
+                Ok(values.clone())
+            }
             _ => Err(UNEXPECTED),
         }
     }
@@ -190,7 +192,9 @@ mod tests {
     #[test]
     fn information_of_subsets_matches_the_table_of_top_k() {
         // spec 5.4, d = 1000
-        for (k, bits) in [(1, 9.97), (10, 77.80), (50, 282.28), (100, 464.42), (200, 716.94), (500, 994.69), (1000, 0.0)] {
+        for (k, bits) in
+            [(1, 9.97), (10, 77.80), (50, 282.28), (100, 464.42), (200, 716.94), (500, 994.69), (1000, 0.0)]
+        {
             assert!((log2_binomial(1000, k) - bits).abs() < 0.005, "k = {k}");
         }
     }

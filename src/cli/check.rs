@@ -57,7 +57,10 @@ fn describe(plan: &Plan) -> String {
         ),
     );
     let (least, most) = (sizes.iter().min().unwrap_or(&0), sizes.iter().max().unwrap_or(&0));
-    line("clients", format!("{} with {least} to {most} samples, {} without", plan.holders.len(), shares.len() - sizes.len()));
+    line(
+        "clients",
+        format!("{} with {least} to {most} samples, {} without", plan.holders.len(), shares.len() - sizes.len()),
+    );
     line("rounds", format!("{} with {drawn} clients each on average", plan.general.rounds));
     let names = ["uplink", "downlink"];
     let links = [&plan.setup.uplink, &plan.setup.downlink];

@@ -64,7 +64,8 @@ fn find(name: &str) -> Result<&'static Remote, Failure> {
     let remotes = remotes();
     let names: Vec<&str> = remotes.iter().map(|remote| remote.name).collect();
     remotes.iter().find(|remote| remote.name == name).copied().ok_or_else(|| {
-        let near = nearest(name, names.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let near =
+            nearest(name, names.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         Failure::input(format!("no data set with files is called `{name}`, only {}{near}", names.join(", ")))
     })
 }

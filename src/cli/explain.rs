@@ -44,13 +44,8 @@ fn describe(kind: &str, part: &Listed) -> String {
     };
     // What every part of the section can be given, such as the coder of an operator.
     if let Some(slot) = slots().iter().find(|slot| slot.section == section) {
-        let common = Listed {
-            name: "",
-            summary: String::new(),
-            doc: String::new(),
-            example: "",
-            schema: slot.common.clone(),
-        };
+        let common =
+            Listed { name: "", summary: String::new(), doc: String::new(), example: "", schema: slot.common.clone() };
         settings.extend(common.settings());
     }
     if !settings.is_empty() {

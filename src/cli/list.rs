@@ -22,8 +22,11 @@ pub(super) fn list(arguments: &Arguments) -> u8 {
     let chosen: Vec<_> = listings.iter().filter(|listing| matches(listing.kind)).collect();
     if chosen.is_empty() {
         let wanted = wanted.unwrap_or_default();
-        let near = nearest(wanted, kinds.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return refuse([Failure::input(format!("there is no list of `{wanted}`, only of {}{near}", kinds.join(", "))).refusal]);
+        let near =
+            nearest(wanted, kinds.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return refuse([
+            Failure::input(format!("there is no list of `{wanted}`, only of {}{near}", kinds.join(", "))).refusal
+        ]);
     }
     let mut text = String::new();
     for listing in chosen {

@@ -50,7 +50,8 @@ pub struct Arguments {
 struct Seeds(Vec<u64>);
 
 fn parse_seeds(text: &str) -> Result<Seeds, String> {
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a whole number of at least 0"));
+    let number =
+        |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a whole number of at least 0"));
     let Some((from, to)) = text.split_once("..") else { return Ok(Seeds(vec![number(text)?])) };
     let (from, to) = (number(from)?, number(to)?);
     match to.checked_sub(from) {
@@ -156,7 +157,11 @@ fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
         }
     };
     let text = summarise(plan, &summary, &path);
-    if arguments.json { eprint(&text) } else { print(&text) }
+    if arguments.json {
+        eprint(&text)
+    } else {
+        print(&text)
+    }
     match summary.end {
         End::Rounds | End::Accuracy | End::Bits => DONE,
         End::Diverged => FAILED,
@@ -169,7 +174,8 @@ fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<Option<PathBuf>, St
     let path = run_folder(&arguments.results, plan);
     if arguments.force {
         let numbered = |n: u32| path.with_file_name(format!("{}-{n}", plan.run));
-        let free = std::iter::once(path.clone()).chain((2..).map(numbered)).find(|path| State::of(path) == State::Absent);
+        let free =
+            std::iter::once(path.clone()).chain((2..).map(numbered)).find(|path| State::of(path) == State::Absent);
         return Ok(free);
     }
     match State::of(&path) {

@@ -60,7 +60,8 @@ impl Listed {
     pub fn settings(&self) -> Vec<[String; 4]> {
         let row = |(name, of): (&str, &serde_json::Value)| {
             let default = of.get("default").filter(|default| !default.is_null()).map(ToString::to_string);
-            let description = of.get("description").and_then(serde_json::Value::as_str).unwrap_or("").replace('\n', " ");
+            let description =
+                of.get("description").and_then(serde_json::Value::as_str).unwrap_or("").replace('\n', " ");
             [name.to_owned(), allowed(of), default.unwrap_or_default(), description]
         };
         properties(&self.schema).map(row).collect()

@@ -21,7 +21,11 @@ fn streams(draw: u64) -> Streams {
 }
 
 fn coder(name: &str) -> Box<dyn Coder> {
-    catalogue::find(wire::CATALOGUE, name).expect("the coder is listed").build_example().expect("examples are valid").part
+    catalogue::find(wire::CATALOGUE, name)
+        .expect("the coder is listed")
+        .build_example()
+        .expect("examples are valid")
+        .part
 }
 
 /// Runs one part through operator and coder: the payload it describes, its bits, and the vector that comes back from the bytes.
@@ -175,7 +179,8 @@ fn unbiased_operators_have_no_bias() {
             error += distance_squared(&x, &out) / norm_squared(&x);
         }
         let n = draws as f64;
-        let bias: f64 = sum.iter().zip(&x).map(|(sum, &x)| (sum / n - f64::from(x)).powi(2)).sum::<f64>() / norm_squared(&x);
+        let bias: f64 =
+            sum.iter().zip(&x).map(|(sum, &x)| (sum / n - f64::from(x)).powi(2)).sum::<f64>() / norm_squared(&x);
         assert!(bias <= 4.0 * (error / n) / n, "{}: bias {bias}", entry.name);
     }
 }

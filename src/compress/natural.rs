@@ -106,7 +106,8 @@ mod tests {
             (vectors::t(1000), 0.081642, 3.70),
         ];
         for (x, expected, entropy) in table {
-            let exact = rounding_error(&x, |v| v.log2().floor().exp2(), |v| 2.0 * v.log2().floor().exp2()) / norm_squared(&x);
+            let exact =
+                rounding_error(&x, |v| v.log2().floor().exp2(), |v| 2.0 * v.log2().floor().exp2()) / norm_squared(&x);
             assert!((exact - expected).abs() < 2e-6, "{exact} for {expected}");
             assert_mean_error(&Natural {}, &x, exact);
             assert_eq!(wire_bits(&Natural {}, "fixed", &x), 9000);

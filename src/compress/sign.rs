@@ -86,8 +86,7 @@ mod tests {
     #[test]
     fn errors_are_those_of_the_specification() {
         // spec 5.12, d = 1000
-        for (x, expected) in
-            [(vectors::g(1000), 0.362833), (vectors::l(1000), 0.497769), (vectors::t(1000), 0.485244)]
+        for (x, expected) in [(vectors::g(1000), 0.362833), (vectors::l(1000), 0.497769), (vectors::t(1000), 0.485244)]
         {
             assert!((error(&Sign {}, &x) - expected).abs() < 1e-6);
             assert_eq!(wire_bits(&Sign {}, "fixed", &x), 1032);

@@ -222,7 +222,10 @@ mod tests {
     fn both_or_none_of_ratio_and_k_are_refused_and_so_is_k_beyond_the_vector() {
         assert_eq!(TopK::default().check(10).unwrap_err().key, "ratio");
         assert_eq!(TopK { ratio: Some(0.1), k: Some(1) }.check(10).unwrap_err().key, "k");
-        assert_eq!(keep(11).check(10).unwrap_err().message, "`k` is 11, but the longest part of the vector has 10 values");
+        assert_eq!(
+            keep(11).check(10).unwrap_err().message,
+            "`k` is 11, but the longest part of the vector has 10 values"
+        );
         assert_eq!(keep(10).check(10), Ok(()));
     }
 }

@@ -133,7 +133,8 @@ impl Codec {
     /// On values that are not finite or cannot be compressed.
     pub fn encode(&self, x: &[f32], streams: Streams, warm: &mut Vec<Vec<f32>>) -> Result<Packet, Unsendable> {
         if let Some(at) = first_non_finite(x) {
-            let layer = self.layout.layers().iter().find(|layer| layer.range.contains(&at)).expect("`x` has this layout");
+            let layer =
+                self.layout.layers().iter().find(|layer| layer.range.contains(&at)).expect("`x` has this layout");
             let (index, value) = (at - layer.range.start, x[at]);
             return Err(Unsendable::NonFinite { layer: layer.name.clone(), index, value });
         }

@@ -58,7 +58,12 @@ fn the_receiver_gets_the_belief_of_the_sender_bit_for_bit() {
                             }
                             for i in 0..300 {
                                 let wanted = vector(round)[i] + before[0].get(i).copied().unwrap_or(0.0);
-                                assert_eq!(residual[i].to_bits(), (wanted - received[i]).to_bits(), "{}", operator.name);
+                                assert_eq!(
+                                    residual[i].to_bits(),
+                                    (wanted - received[i]).to_bits(),
+                                    "{}",
+                                    operator.name
+                                );
                             }
                         });
                     }
@@ -113,7 +118,8 @@ fn descend(scale_down: bool) -> f64 {
     let coder = catalogue::find(wire::CATALOGUE, "fixed").expect("listed").build_example().unwrap().part;
     let codec = Codec::new(operator, coder, layout, Granularity::Model, 1).unwrap();
     // Past `Link::new`, which would scale the operator down by itself.
-    let rule: Box<dyn super::Rule> = catalogue::find(CATALOGUE, "error-feedback").unwrap().build_example().unwrap().part;
+    let rule: Box<dyn super::Rule> =
+        catalogue::find(CATALOGUE, "error-feedback").unwrap().build_example().unwrap().part;
     let link = Link { codec: Arc::new(codec), rule: Arc::from(rule) };
     let (mut sender, mut receiver) = (Sender::new(link.clone()), Receiver::new(link));
     let mut x = vec![1.0f32; 100];
@@ -145,8 +151,10 @@ fn three_opposed_clients_need_error_feedback() {
         let operator = || (operator.build)(toml::from_str("k = 1").unwrap()).unwrap().part;
         let coder = || catalogue::find(wire::CATALOGUE, "fixed").unwrap().build_example().unwrap().part;
         let rule = || catalogue::find(CATALOGUE, rule).unwrap().build_example().unwrap().part;
-        let link = || Link::new(Codec::new(operator(), coder(), layout.clone(), Granularity::Model, 1).unwrap(), rule());
-        let mut clients: Vec<(Sender, Receiver)> = (0..3).map(|_| (Sender::new(link()), Receiver::new(link()))).collect();
+        let link =
+            || Link::new(Codec::new(operator(), coder(), layout.clone(), Granularity::Model, 1).unwrap(), rule());
+        let mut clients: Vec<(Sender, Receiver)> =
+            (0..3).map(|_| (Sender::new(link()), Receiver::new(link()))).collect();
         let mut x = vec![1.0f32; 3];
         for round in 0..rounds {
             let mut mean = [0.0f32; 3];

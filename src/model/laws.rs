@@ -70,7 +70,8 @@ fn gradients_are_the_slopes_of_the_loss() {
         let squared: f64 = gradient.iter().map(|&g| f64::from(g).powi(2)).sum();
         let step = 1e-3 / squared.sqrt();
         let mut loss_at = |sign: f64| {
-            let moved: Vec<f32> = x.iter().zip(&gradient).map(|(&x, &g)| x + (sign * step * f64::from(g)) as f32).collect();
+            let moved: Vec<f32> =
+                x.iter().zip(&gradient).map(|(&x, &g)| x + (sign * step * f64::from(g)) as f32).collect();
             network.evaluate(&moved, &batch).loss().unwrap()
         };
         let slope = (loss_at(1.0) - loss_at(-1.0)) / (2.0 * step);
@@ -109,7 +110,12 @@ fn the_loss_is_right_for_logits_of_any_finite_size() {
 
 #[test]
 fn images_that_do_not_fit_are_refused() {
-    let refused = [("mcmahan-cnn", [1, 30, 30]), ("cifar-small-cnn", [1, 8, 8]), ("cifar-cnn", [3, 30, 32]), ("resnet-20", [1, 2, 2])];
+    let refused = [
+        ("mcmahan-cnn", [1, 30, 30]),
+        ("cifar-small-cnn", [1, 8, 8]),
+        ("cifar-cnn", [3, 30, 32]),
+        ("resnet-20", [1, 2, 2]),
+    ];
     for (name, shape) in refused {
         let entry = CATALOGUE.iter().find(|entry| entry.name == name).unwrap();
         assert!(entry.build_example().unwrap().part.network(shape, 10).is_err(), "{name}");

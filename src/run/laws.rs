@@ -117,10 +117,20 @@ fn gradient_descent_takes_55_rounds_to_a_millionth() {
 fn local_steps_have_the_wrong_fixed_point_of_the_specification() {
     let problem = Ridge::heterogeneous(10);
     let trial = Trial::new(&problem);
-    for (steps, rate, expected) in
-        [(2, 0.1, 1.2e-4), (5, 0.1, 1.7e-3), (10, 0.1, 6.5e-3), (50, 0.1, 4.3e-2), (10, 0.05, 2.0e-3), (10, 0.025, 5.4e-4)]
-    {
-        assert_near(&format!("{steps} steps at {rate}"), trial.error("fedavg", &local(steps, rate, ""), 800), expected, 0.05);
+    for (steps, rate, expected) in [
+        (2, 0.1, 1.2e-4),
+        (5, 0.1, 1.7e-3),
+        (10, 0.1, 6.5e-3),
+        (50, 0.1, 4.3e-2),
+        (10, 0.05, 2.0e-3),
+        (10, 0.025, 5.4e-4),
+    ] {
+        assert_near(
+            &format!("{steps} steps at {rate}"),
+            trial.error("fedavg", &local(steps, rate, ""), 800),
+            expected,
+            0.05,
+        );
     }
     assert_near("ten steps", trial.error("fedavg", &local(10, 0.1, ""), 800), 6.54e-3, 0.01);
     for (mu, expected) in [(0.0, 1.97e-3), (0.1, 1.95e-3), (1.0, 1.8e-3), (10.0, 3.8e-4)] {

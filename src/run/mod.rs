@@ -107,7 +107,8 @@ fn not_finite(plan: &Plan, round: u32, record: &RoundRecord, model: &[f32]) -> O
         return Some(format!("round {round}, server: a value of layer `{layer}` of the model is {value}"));
     }
     let losses = [("training loss", record.train_loss), ("test loss", record.test_loss)];
-    let (name, loss) = losses.into_iter().find_map(|(name, loss)| Some((name, loss.filter(|loss| !loss.is_finite())?)))?;
+    let (name, loss) =
+        losses.into_iter().find_map(|(name, loss)| Some((name, loss.filter(|loss| !loss.is_finite())?)))?;
     Some(format!("round {round}: the {name} is {loss}"))
 }
 

@@ -73,9 +73,7 @@ fn parts<P: ?Sized>(entries: &'static [Entry<P>]) -> Vec<(&'static str, serde_js
 
 fn link_schema() -> serde_json::Value {
     let mut schema = schema_of::<LinkSettings>();
-    let words = |words: Vec<&str>, description: &serde_json::Value| {
-        serde_json::json!({ "enum": words, "description": description })
-    };
+    let words = |words: Vec<&str>, description: &serde_json::Value| serde_json::json!({ "enum": words, "description": description });
     let rules = link::CATALOGUE.iter().map(|entry| entry.name).collect();
     let coders = std::iter::once("default").chain(wire::CATALOGUE.iter().map(|entry| entry.name)).collect();
     schema["properties"]["link"] = words(rules, &schema["properties"]["link"]["description"]);
@@ -197,7 +195,8 @@ impl Plan {
 
     pub(super) fn record(&self, round: u32, outcome: &Round, evaluation: &Evaluation, star: &Star<'_>) -> RoundRecord {
         let reports: Vec<_> = outcome.clients.iter().filter_map(|client| client.report).collect();
-        let (samples, loss_sum) = reports.iter().fold((0, 0.0), |(n, sum), report| (n + report.samples, sum + report.loss_sum));
+        let (samples, loss_sum) =
+            reports.iter().fold((0, 0.0), |(n, sum), report| (n + report.samples, sum + report.loss_sum));
         let errors: f64 = reports.iter().map(|report| report.compression_error).sum();
         let (totals, all) = (&outcome.totals, star.network().ledger.totals());
         let [method, operator, _] = self.names.clone();
@@ -238,7 +237,9 @@ impl Plan {
             Some(End::Diverged)
         } else if stop.accuracy.is_some_and(|wanted| record.test_accuracy.is_some_and(|reached| reached >= wanted)) {
             Some(End::Accuracy)
-        } else if reached(stop.total_bits, summary.totals.bits()) || reached(stop.uplink_bits, summary.totals.uplink_bits) {
+        } else if reached(stop.total_bits, summary.totals.bits())
+            || reached(stop.uplink_bits, summary.totals.uplink_bits)
+        {
             Some(End::Bits)
         } else if record.round == self.general.rounds {
             Some(End::Rounds)
@@ -268,9 +269,10 @@ impl Builder<'_> {
         let architecture: Option<Box<dyn Architecture>> =
             section(MODEL).and_then(|section| self.part(model::CATALOGUE, section, MODEL, &mut resolved));
         let network = match (&architecture, &data) {
-            (Some(architecture), Some((dataset, pixels, _))) => {
-                architecture.network(pixels.shape(), dataset.classes).map_err(|reason| self.fail("model.name", reason)).ok()
-            }
+            (Some(architecture), Some((dataset, pixels, _))) => architecture
+                .network(pixels.shape(), dataset.classes)
+                .map_err(|reason| self.fail("model.name", reason))
+                .ok(),
             _ => None,
         };
         let layout = network.map(|network| Arc::new(network.layout().clone()));
@@ -290,11 +292,14 @@ impl Builder<'_> {
         let (dataset, pixels, mut notes) = data?;
         let (partition, layout, participation) = (partition?, layout?, participation?);
         notes.extend(partition.notes.iter().cloned());
-        let holders: Vec<u32> = (0..).zip(&partition.shares).filter(|(_, share)| !share.samples.is_empty()).map(|(i, _)| i).collect();
+        let holders: Vec<u32> =
+            (0..).zip(&partition.shares).filter(|(_, share)| !share.samples.is_empty()).map(|(i, _)| i).collect();
         for (name, link) in [("uplink", &uplink), ("downlink", &downlink)] {
             if link.codec.is_damped() {
                 let class = link.codec.class();
-                notes.push(format!("[{name}] the operator is unbiased, so error feedback scales it by 1/(1 + omega): {class}"));
+                notes.push(format!(
+                    "[{name}] the operator is unbiased, so error feedback scales it by 1/(1 + omega): {class}"
+                ));
             }
         }
         let weight = |share: &partition::Share| match participation.weights {
@@ -535,7 +540,8 @@ impl Resolved {
         if let Some(data) = counted.get_mut("data").and_then(toml::Value::as_table_mut) {
             data.remove("directory");
         }
-        let text = format!("{RESULTS_VERSION}\n{}", toml::to_string(&counted).expect("tables of plain values are TOML"));
+        let text =
+            format!("{RESULTS_VERSION}\n{}", toml::to_string(&counted).expect("tables of plain values are TOML"));
         let hash = Sha256::digest(text.as_bytes());
         (self.table, hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect())
     }

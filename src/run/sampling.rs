@@ -69,9 +69,8 @@ impl Participation {
                 drawn
             }
             Sampling::Bernoulli => {
-                let takes_part = |&client: &u32| {
-                    unit_f64(address.node(client).generator().next_u64()) < self.participation
-                };
+                let takes_part =
+                    |&client: &u32| unit_f64(address.node(client).generator().next_u64()) < self.participation;
                 holders.iter().copied().filter(takes_part).collect()
             }
         }
@@ -89,7 +88,10 @@ mod tests {
     #[test]
     fn the_number_of_clients_is_rounded_and_at_least_one() {
         let count = |share, n| with(share, Sampling::Uniform).count(n);
-        assert_eq!([count(0.1, 100), count(0.001, 100), count(0.25, 10), count(1.0, 7), count(0.5, 0)], [10, 1, 3, 7, 0]);
+        assert_eq!(
+            [count(0.1, 100), count(0.001, 100), count(0.25, 10), count(1.0, 7), count(0.5, 0)],
+            [10, 1, 3, 7, 0]
+        );
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Document {
     /// A path value made absolute or relative to the current folder: one that stands in a file starts from the file's folder,
     /// one given on the command line from the current folder.
     pub fn resolve_path(&self, path: &str, value: &str) -> PathBuf {
-        let base = self.get(path).and_then(|node| self.sources.get(node.place.source)).map(|source| source.base.as_path());
+        let base =
+            self.get(path).and_then(|node| self.sources.get(node.place.source)).map(|source| source.base.as_path());
         base.unwrap_or(Path::new("")).join(value)
     }
 
@@ -276,7 +277,9 @@ impl Document {
         let key = Place { source, range: 0..path.len() };
         let place = Place { source, range: offset..text.len() };
         let value = match DeValue::parse(value) {
-            Ok(parsed) => convert(parsed.get_ref(), source).map_err(|mistake| Mistake { path: path.into(), ..mistake })?,
+            Ok(parsed) => {
+                convert(parsed.get_ref(), source).map_err(|mistake| Mistake { path: path.into(), ..mistake })?
+            }
             // A bare word is a string: `uplink.operator=top-k` needs no quotes inside the shell's.
             Err(_) if is_bare_word(value.trim()) => Value::Scalar(value.trim().to_owned().into()),
             Err(error) => {

@@ -211,21 +211,27 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
 /// A key that the named part does not have; most often it is left over from another part.
 fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
     let path = slot.section;
-    let message = format!("`{name}` has no setting `{key}`; `[{path}]` may have {}", schema::list(known));
+    let message = format!("`{name}` has no setting `{key}`");
     let mistake = Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
     let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
-    match (owner, nearest(key, known.iter().copied())) {
-        (Some((owner, _)), _) => mistake.help(format!(
+    mistake.help(match (owner, nearest(key, known.iter().copied())) {
+        (Some((owner, _)), _) => format!(
             "`{key}` belongs to `{owner}`; to replace the whole section write '{path}={{{}=\"{name}\"}}'",
             slot.selector
-        )),
-        (None, Some(near)) => mistake.help(format!("did you mean `{near}`? `fedbits explain {name}` lists all settings")),
-        (None, None) => mistake.help(format!("`fedbits explain {name}` lists all settings")),
-    }
+        ),
+        (None, Some(near)) => format!("did you mean `{near}`? `fedbits explain {name}` lists all settings"),
+        (None, None) => format!("`[{path}]` may have {}; `fedbits explain {name}` explains them", schema::list(known)),
+    })
 }
 
 fn kind_of(slot: &Slot) -> &'static str {
-    if slot.selector == "operator" { "operator" } else if slot.section == "data" { "data set" } else { slot.section }
+    if slot.selector == "operator" {
+        "operator"
+    } else if slot.section == "data" {
+        "data set"
+    } else {
+        slot.section
+    }
 }
 
 /// JSON schema of a whole scenario file, for editors.
@@ -242,7 +248,8 @@ pub fn json_schema(slots: &[Slot]) -> Schema {
             .map(|(name, own)| {
                 let mut part = slot.common.clone();
                 let mut of = own.get("properties").cloned().unwrap_or_default();
-                let mut required: Vec<Schema> = own.get("required").and_then(Schema::as_array).cloned().unwrap_or_default();
+                let mut required: Vec<Schema> =
+                    own.get("required").and_then(Schema::as_array).cloned().unwrap_or_default();
                 if let (Some(of), Some(common)) = (of.as_object_mut(), slot.common.get("properties")) {
                     of.extend(common.as_object().cloned().unwrap_or_default());
                 }

@@ -23,7 +23,9 @@ pub fn check(node: &Node, path: &str, schema: &Schema, mistakes: &mut Vec<Mistak
     }
     let kinds = kinds(schema);
     match &node.value {
-        Value::Table(_) if kinds.contains(&"object") => Some(toml::Value::Table(check_table(node, path, schema, mistakes))),
+        Value::Table(_) if kinds.contains(&"object") => {
+            Some(toml::Value::Table(check_table(node, path, schema, mistakes)))
+        }
         Value::Array(items) if kinds.contains(&"array") => {
             let of = schema.get("items").unwrap_or(&Schema::Bool(true));
             let checked = items.iter().enumerate().map(|(i, item)| check(item, &format!("{path}.{i}"), of, mistakes));
@@ -81,12 +83,11 @@ pub fn allowed(schema: &Schema) -> String {
 pub fn unknown_key(path: &str, key: &str, known: &[&str]) -> Mistake {
     let section = if path.is_empty() { "a scenario".to_owned() } else { format!("`{path}`") };
     let full = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    let mistake = Mistake::new(full, format!("unknown key `{key}`; {section} has {}", list(known)));
-    let mistake = mistake.at_key().label("no such key");
-    match nearest(key, known.iter().copied()) {
-        Some(name) => mistake.help(format!("did you mean `{name}`?")),
-        None => mistake,
-    }
+    let mistake = Mistake::new(full, format!("unknown key `{key}`")).at_key().label("no such key");
+    mistake.help(match nearest(key, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("{section} has {}", list(known)),
+    })
 }
 
 /// The words of a list, each in backticks.
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(
             mistakes,
             [
-                "ronds: unknown key `ronds`; a scenario has `mode`, `rate`, `rounds`, `size`",
+                "ronds: unknown key `ronds`",
                 "rate: `rate` is -0.1, but must be greater than 0 and at most 1",
                 "mode: `mode` is `unifrom`, but must be one of `uniform`, `all`",
                 "size: `size` is 0, but must be at least 1",

@@ -189,7 +189,8 @@ mod tests {
             ridge.gradient(x, &Samples { client: 1, at: &all, augmentation: stream }, &mut out);
             out
         };
-        let step = |x: &[f32], direction: &[f32]| -> Vec<f32> { x.iter().zip(direction).map(|(x, d)| x - 0.1 * d).collect() };
+        let step =
+            |x: &[f32], direction: &[f32]| -> Vec<f32> { x.iter().zip(direction).map(|(x, d)| x - 0.1 * d).collect() };
         let x0 = vec![0.1f32; 20];
         let g0 = gradient(&x0);
         let x1 = step(&x0, &g0);

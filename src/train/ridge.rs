@@ -47,9 +47,8 @@ impl Ridge {
         let base: [f64; DIMENSION] = std::array::from_fn(|_| draw.symmetric());
         let clients = (0..n).map(|i| {
             let spread = if n == 1 { 1.0 } else { 1.0 + f64::from(i) / f64::from(n - 1) };
-            let matrix: Vec<[f64; DIMENSION]> = (0..ROWS)
-                .map(|_| std::array::from_fn(|c| spread * falling(c) * draw.symmetric()))
-                .collect();
+            let matrix: Vec<[f64; DIMENSION]> =
+                (0..ROWS).map(|_| std::array::from_fn(|c| spread * falling(c) * draw.symmetric())).collect();
             let solution = base.map(|b| b + draw.symmetric());
             let target = matrix.iter().map(|row| dot(row, &solution) + 0.1 * draw.symmetric()).collect();
             Rows { matrix, target }

@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn rates_follow_their_formulas() {
-        let base = Schedule { rate: 0.1, shape: Shape::Constant, decay: 0.5, decay_rounds: 10, warmup_rounds: 0, rounds: 100 };
+        let base =
+            Schedule { rate: 0.1, shape: Shape::Constant, decay: 0.5, decay_rounds: 10, warmup_rounds: 0, rounds: 100 };
         assert_eq!(base.at(1), 0.1);
         assert_eq!(base.at(100), 0.1);
         let step = Schedule { shape: Shape::RoundStep, ..base };

@@ -139,7 +139,11 @@ fn put_magnitude(encoder: &mut RangeEncoder, contexts: &mut Contexts, magnitude:
     encoder.raw(rest ^ 1 << below, below);
 }
 
-fn get_magnitude(decoder: &mut RangeDecoder<'_>, contexts: &mut Contexts, largest: Option<u32>) -> Result<u64, Corrupt> {
+fn get_magnitude(
+    decoder: &mut RangeDecoder<'_>,
+    contexts: &mut Contexts,
+    largest: Option<u32>,
+) -> Result<u64, Corrupt> {
     for (place, context) in contexts.more.iter_mut().enumerate() {
         if largest == Some(place as u32 + 1) || !context.decode(decoder) {
             return Ok(place as u64 + 1);

@@ -121,7 +121,8 @@ impl Source for FixedReader<'_> {
         if k >= n as usize {
             return Ok((0..n).collect());
         }
-        let at: Vec<u32> = self.words(k, fixed_width(n.into()), n.into())?.into_iter().map(|word| word as u32).collect();
+        let at: Vec<u32> =
+            self.words(k, fixed_width(n.into()), n.into())?.into_iter().map(|word| word as u32).collect();
         if !at.is_sorted_by(|a, b| a < b) {
             return Err(Corrupt("positions are not increasing"));
         }

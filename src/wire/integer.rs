@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn golomb_parameters_and_expected_lengths() {
-        for (p, m, bits) in [(0.001, 693, 11.436), (0.01, 69, 8.105), (0.05, 14, 5.762), (0.1, 7, 4.725), (0.3, 2, 2.961)] {
+        for (p, m, bits) in
+            [(0.001, 693, 11.436), (0.01, 69, 8.105), (0.05, 14, 5.762), (0.1, 7, 4.725), (0.3, 2, 2.961)]
+        {
             let code = Golomb::for_density((p * 1e6) as u64, 1_000_000);
             assert_eq!(code.parameter(), m, "p = {p}");
             let mean: f64 = (0..60_000u64)

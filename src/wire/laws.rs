@@ -130,7 +130,8 @@ fn subsets_and_adaptive_levels_reach_their_information() {
     let section = Section::Positions { at, n: 1000 };
     let bits = bits_of("enumerative", &section) as f64;
     assert!(bits <= section.information_bits() + 16.0, "{bits}");
-    let symbols = Section::Symbols { values: (0..4000).map(|i| if i % 10 == 0 { i % 7 } else { 3 }).collect(), alphabet: 256 };
+    let symbols =
+        Section::Symbols { values: (0..4000).map(|i| if i % 10 == 0 { i % 7 } else { 3 }).collect(), alphabet: 256 };
     assert!(bits_of("adaptive", &symbols) < 4000, "a skewed alphabet costs below a bit a symbol");
     assert_eq!(bits_of("fixed", &symbols), 4000 * u64::from(fixed_width(256)));
     assert!(CATALOGUE.iter().all(|entry| entry.build_example().unwrap().part.kinds().contains(&Kind::Floats)));

@@ -1,8 +1,6 @@
 //! Runs as a user sees them: the same bytes on any number of threads, bits that add up, nothing overwritten.
 
-mod support;
-
-use support::{Place, SMALL, errors, rows, without_times};
+use crate::support::{Place, SMALL, errors, rows, without_times};
 
 fn number(row: &std::collections::BTreeMap<String, String>, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} is `{}`", row[column]))
@@ -27,8 +25,17 @@ fn rows_are_the_same_on_any_number_of_threads_and_every_time() {
     for (i, uplink) in UPLINKS.iter().enumerate() {
         let uplink = format!("uplink={uplink}");
         let run = |results: String, threads: &str| {
-            let arguments =
-                ["run", "small.toml", &uplink, "record.clients=true", "--results", &results, "--threads", threads, "--quiet"];
+            let arguments = [
+                "run",
+                "small.toml",
+                &uplink,
+                "record.clients=true",
+                "--results",
+                &results,
+                "--threads",
+                threads,
+                "--quiet",
+            ];
             place.succeed(&arguments);
             let folder = place.run(&results);
             (without_times(&folder.join("rounds.csv")), without_times(&folder.join("clients.csv")))
@@ -55,7 +62,8 @@ fn another_seed_gives_another_run_and_the_operator_changes_nothing_else() {
         place.succeed(&["run", "small.toml", uplink, "record.clients=true", "--results", results, "--quiet"]);
         let rows = rows(&place.run(results).join("clients.csv"));
         let drawn: Vec<_> = rows.iter().map(|row| (row["round"].clone(), row["client"].clone())).collect();
-        let losses: Vec<_> = rows.iter().filter(|row| row["round"] == "1").map(|row| row["train_loss"].clone()).collect();
+        let losses: Vec<_> =
+            rows.iter().filter(|row| row["round"] == "1").map(|row| row["train_loss"].clone()).collect();
         (drawn, losses)
     };
     // Sampling, data order and start do not depend on the operator: round 1 has the same clients and losses.
@@ -81,7 +89,11 @@ fn bits_are_those_of_the_packets_and_add_up() {
             assert_eq!(number(&row, "cumulative_downlink_bits"), down);
             assert_eq!(number(&row, "downlink_bits"), 5.0 * 32.0 * f64::from(parameters));
             let of_round = |column: &str| -> f64 {
-                clients.iter().filter(|client| client["round"] == row["round"]).map(|client| number(client, column)).sum()
+                clients
+                    .iter()
+                    .filter(|client| client["round"] == row["round"])
+                    .map(|client| number(client, column))
+                    .sum()
             };
             assert_eq!(of_round("uplink_bits"), number(&row, "uplink_bits"), "{uplink}");
             assert_eq!(of_round("downlink_bits"), number(&row, "downlink_bits"));
@@ -171,9 +183,10 @@ fn divergence_is_a_row_and_an_exit_code() {
     assert_eq!(rows.last().unwrap()["status"], "diverged");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("diverged: round 1, client ") && text.contains("of layer `layers."), "{text}");
-    let left_out = ["run", "small.toml", "method.learning_rate=1e30", "stop.non_finite=leave-out", "--quiet", "--results", "left"];
+    let left_out =
+        ["run", "small.toml", "method.learning_rate=1e30", "stop.non_finite=leave-out", "--quiet", "--results", "left"];
     place.succeed(&left_out);
-    let rows = support::rows(&place.run("left").join("rounds.csv"));
+    let rows = crate::support::rows(&place.run("left").join("rounds.csv"));
     assert!(rows.iter().all(|row| row["status"] == "no-clients" && row["clients_selected"] == "5"));
     assert!(rows.iter().all(|row| row["clients_reported"] == "0" && row["uplink_bits"] == "0"));
     assert!(rows.iter().all(|row| row["model_digest"] == rows[0]["model_digest"]));
@@ -185,7 +198,8 @@ fn one_line_of_json_a_round_and_nothing_else_on_the_standard_output() {
     place.file("small.toml", SMALL);
     let output = place.fedbits(&["run", "small.toml", "--json"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let records: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     assert_eq!(records.len(), 4);
     let csv = rows(&place.run("results").join("rounds.csv"));
     for (record, row) in records.iter().zip(&csv) {
@@ -220,7 +234,8 @@ fn every_model_method_and_partitioner_runs_with_every_operator() {
     let data = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
     for model in fedbits::model::CATALOGUE {
         let model = format!("model={{name=\"{}\"}}", model.name);
-        let arguments = ["run", "small.toml", data, &model, "rounds=1", "partition.clients=4", "--quiet", "--results", "models"];
+        let arguments =
+            ["run", "small.toml", data, &model, "rounds=1", "partition.clients=4", "--quiet", "--results", "models"];
         place.succeed(&arguments);
     }
     assert_eq!(place.runs("models").len(), fedbits::model::CATALOGUE.len());
@@ -229,10 +244,21 @@ fn every_model_method_and_partitioner_runs_with_every_operator() {
         let separator = if settings.is_empty() { "" } else { "," };
         for method in ["fedavg", "fedprox"] {
             for link in ["plain", "error-feedback"] {
-                let uplink =
-                    format!("uplink={{operator=\"{}\",link=\"{link}\",granularity=\"layer\"{separator}{settings}}}", operator.name);
+                let uplink = format!(
+                    "uplink={{operator=\"{}\",link=\"{link}\",granularity=\"layer\"{separator}{settings}}}",
+                    operator.name
+                );
                 let method = format!("method.name={method}");
-                place.succeed(&["run", "small.toml", &uplink, &method, "rounds=2", "--quiet", "--results", "operators"]);
+                place.succeed(&[
+                    "run",
+                    "small.toml",
+                    &uplink,
+                    &method,
+                    "rounds=2",
+                    "--quiet",
+                    "--results",
+                    "operators",
+                ]);
             }
         }
     }

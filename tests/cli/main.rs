@@ -1,0 +1,6 @@
+//! The command as a user sees it: runs, mistakes, and the other commands.
+
+mod commands;
+mod mistakes;
+mod run;
+mod support;
