@@ -1,5 +1,6 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod digest;
 pub mod rng;
 pub mod vector;
 

@@ -159,7 +159,7 @@ impl Node for Peer {
                 (0..self.side).map(|_| generator.next_u32() as f32 / 2e9 - 1.0).collect()
             });
             normalise(edge);
-            let half = self.times(&self.edges[&neighbour], env.round % 2 == 0);
+            let half = self.times(&self.edges[&neighbour], env.round.is_multiple_of(2));
             let sent = Sender::new(self.link.clone()).send(half.clone(), env.streams_to(neighbour))?;
             self.halves.insert(neighbour, half);
             out.send(To::One(neighbour), sent.packet);
@@ -168,7 +168,7 @@ impl Node for Peer {
     }
 
     fn absorb(&mut self, env: &mut Env<'_>, message: &Message) -> Result<(), Failure> {
-        let transposed = env.round % 2 == 0;
+        let transposed = env.round.is_multiple_of(2);
         let mut theirs = vec![0.0; self.side];
         let mut receiver = Receiver::new(self.link.clone());
         receiver

@@ -166,7 +166,8 @@ fn subset(name: &str, directory: &Path) -> u8 {
     let source = complete.build_example().expect("examples are valid").part;
     match source.load(directory, 0).and_then(|dataset| data::write_starter(&dataset, directory)) {
         Ok(files) => {
-            print(&files.iter().map(|file| format!("{}\n", file.display())).collect::<String>());
+            let lines: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            print(&format!("{}\n", lines.join("\n")));
             DONE
         }
         Err(error) => fail(error),

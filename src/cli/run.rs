@@ -158,9 +158,9 @@ fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
     };
     let text = summarise(plan, &summary, &path);
     if arguments.json {
-        eprint(&text)
+        eprint(&text);
     } else {
-        print(&text)
+        print(&text);
     }
     match summary.end {
         End::Rounds | End::Accuracy | End::Bits => DONE,
@@ -174,8 +174,9 @@ fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<Option<PathBuf>, St
     let path = run_folder(&arguments.results, plan);
     if arguments.force {
         let numbered = |n: u32| path.with_file_name(format!("{}-{n}", plan.run));
-        let free =
-            std::iter::once(path.clone()).chain((2..).map(numbered)).find(|path| State::of(path) == State::Absent);
+        let free = std::iter::once(path.clone())
+            .chain((2..=u32::MAX).map(numbered))
+            .find(|path| State::of(path) == State::Absent);
         return Ok(free);
     }
     match State::of(&path) {

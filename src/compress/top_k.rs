@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn bits_are_those_of_the_specification() {
         // spec 5.4, index set of G_1000: k, enumerative, fixed, Golomb, Rice, gamma, delta, omega
-        let table: [(u32, f64, u64, u64, u64, u64, u64, u64); 6] = [
-            (1, 9.97, 10, 11, 11, 19, 16, 17),
+        let table = [
+            (1u32, 9.97f64, 10, 11, 11, 19, 16, 17),
             (10, 77.80, 100, 81, 81, 112, 103, 116),
             (50, 282.28, 500, 290, 289, 380, 385, 425),
             (100, 464.42, 1000, 470, 475, 572, 610, 642),

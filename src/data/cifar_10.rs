@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     DataError, Dataset, Remote, RemoteFile, Source, absolute, archive,
     cifar_records::{self, LIMIT},
-    digest::Published,
     packing,
+    published::Published,
 };
 use crate::catalogue::Named;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DataError, Dataset, Remote, RemoteFile, Source, absolute, cifar_records, digest::Published, packing};
+use super::{DataError, Dataset, Remote, RemoteFile, Source, absolute, cifar_records, packing, published::Published};
 use crate::catalogue::Named;
 
 /// A subset of CIFAR-10 to start with: 5,000 training and 1,000 test images, the first 500 and 100 of each class.
@@ -104,7 +104,7 @@ mod tests {
         }
         let dataset = Cifar10Starter {}.load(&data, 0).unwrap();
         assert_eq!(dataset.warnings, [""; 0]);
-        let count = |labels: &[u8], class| labels.iter().filter(|&&label| label == class).count();
+        let count = |labels: &[u8], class| labels.iter().map(|&label| usize::from(label == class)).sum::<usize>();
         assert!((0..10).all(|class| count(&dataset.train.labels, class) == 500));
         assert!((0..10).all(|class| count(&dataset.test.labels, class) == 100));
         assert!(verify(&REMOTE, &data).iter().all(|(_, status)| *status == Status::Right));

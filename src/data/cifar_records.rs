@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{
     DataError, Dataset, Split,
-    digest::{Published, compare},
     error::grouped,
     packing::{Content, describe},
+    published::{Published, compare},
 };
 
 /// Most bytes that one batch may unpack to, about four times a published one.

@@ -6,8 +6,8 @@ use ureq::Agent;
 
 use super::{
     AddressFailure, DataError, Remote, RemoteFile, Status, absolute,
-    digest::sha256_of,
     packing::describe,
+    published::sha256_of,
     remote::{other_digest, status},
     transfer::{self, Part, Stop},
 };
@@ -78,12 +78,11 @@ fn fetch_with(
     let mut fetched = Vec::new();
     for file in remote.files {
         let path = folder.join(file.name);
-        let (origin, set_aside) = match status(&path, file)? {
-            Status::Right => (Origin::Present, None),
-            _ => {
-                fs_err::create_dir_all(&folder)?;
-                download(agent, remote, file, &path, progress)?
-            }
+        let (origin, set_aside) = if status(&path, file)? == Status::Right {
+            (Origin::Present, None)
+        } else {
+            fs_err::create_dir_all(&folder)?;
+            download(agent, remote, file, &path, progress)?
         };
         fetched.push(Fetched { name: file.name, path, origin, set_aside });
     }

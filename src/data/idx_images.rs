@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::{
     DataError, Dataset, Split, absolute,
-    digest::{Published, compare},
     idx::{self, Idx, Values},
     packing,
+    published::{Published, compare},
 };
 
 /// Most bytes that one file may unpack to, about five times the largest published one.

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DataError, Dataset, Remote, RemoteFile, Source, digest::Published, idx_images::IdxImages};
+use super::{DataError, Dataset, Remote, RemoteFile, Source, idx_images::IdxImages, published::Published};
 use crate::catalogue::Named;
 
 /// Handwritten digits: 60,000 training and 10,000 test images of 28 × 28 grey pixels in 10 classes.

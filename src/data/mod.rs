@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{catalogue::Entry, entry};
+use crate::{catalogue::Entry, digest::Hash, entry};
 
 mod error;
 
 mod packing;
 
 mod archive;
-mod digest;
 mod idx;
 mod leak;
+mod published;
 
 mod cifar_records;
 mod idx_images;
@@ -125,7 +125,7 @@ impl Dataset {
 
     /// SHA-256 over the shape, then images and labels of both splits, each preceded by its length.
     pub(crate) fn content_digest(&self) -> String {
-        let mut hash = digest::Hash::default();
+        let mut hash = Hash::default();
         for &side in &self.shape {
             hash.update(&(side as u64).to_le_bytes());
         }

@@ -9,10 +9,11 @@ use atomic_write_file::AtomicWriteFile;
 
 use super::{
     DataError, Fetched, Origin, absolute,
-    digest::{Hash, sha256_of},
     error::{grouped, not_written},
     packing::{Content, describe},
+    published::sha256_of,
 };
+use crate::digest::Hash;
 
 /// A published file.
 #[derive(Clone, Debug)]

@@ -48,8 +48,8 @@ pub(super) fn configured(builder: ureq::config::ConfigBuilder<ureq::typestate::A
     let builder = builder
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(20)))
-        .timeout_recv_response(Some(Duration::from_secs(60)))
-        .timeout_per_read(Some(Duration::from_secs(60)))
+        .timeout_recv_response(Some(Duration::from_mins(1)))
+        .timeout_per_read(Some(Duration::from_mins(1)))
         .accept_encoding("identity")
         .user_agent(concat!("fedbits/", env!("CARGO_PKG_VERSION")));
     builder.build().new_agent()

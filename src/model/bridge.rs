@@ -31,7 +31,7 @@ fn device() -> Device {
 
 impl<M: Forward> Bridge<M> {
     /// Wraps the module that `build` makes on a device.
-    pub(super) fn new(classes: usize, build: impl Fn(&Device) -> M) -> Box<dyn Network>
+    pub(super) fn boxed(classes: usize, build: impl Fn(&Device) -> M) -> Box<dyn Network>
     where
         M: 'static,
     {

@@ -52,7 +52,7 @@ impl Architecture for CifarCnn {
             fc3: LinearConfig::new(192, classes).init(device),
             pool: pool.clone().with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(),
         };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

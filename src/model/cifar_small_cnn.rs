@@ -49,7 +49,7 @@ impl Architecture for CifarSmallCnn {
             fc3: LinearConfig::new(84, classes).init(device),
             pool: MaxPool2dConfig::new([2, 2]).init(),
         };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

@@ -49,7 +49,7 @@ impl Architecture for McmahanCnn {
             fc2: LinearConfig::new(512, classes).init(device),
             pool: MaxPool2dConfig::new([2, 2]).init(),
         };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

@@ -48,7 +48,7 @@ impl Architecture for Mlp {
         let build = |device: &Device| MlpNet {
             layers: widths.windows(2).map(|pair| LinearConfig::new(pair[0], pair[1]).init(device)).collect(),
         };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

@@ -56,7 +56,7 @@ impl Architecture for Resnet20 {
                 linear: LinearConfig::new(64, classes).init(device),
             }
         };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

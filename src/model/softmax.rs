@@ -33,7 +33,7 @@ impl Architecture for Softmax {
     fn network(&self, shape: [usize; 3], classes: usize) -> Result<Box<dyn Network>, String> {
         let inputs = shape.iter().product();
         let build = |device: &Device| SoftmaxNet { linear: LinearConfig::new(inputs, classes).init(device) };
-        Ok(Bridge::new(classes, build))
+        Ok(Bridge::boxed(classes, build))
     }
 }
 

@@ -16,8 +16,8 @@ pub fn check_cover(partition: &Partition, n_samples: usize, replicates: bool) ->
         if !share.noise_deviation.is_finite() || share.noise_deviation < 0.0 {
             return Err(format!("client {client} has noise of deviation {}", share.noise_deviation));
         }
-        if let Some(pair) = share.samples.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(format!("client {client} lists sample {} before sample {}", pair[0], pair[1]));
+        if let Some([first, second]) = share.samples.array_windows().find(|[first, second]| first >= second) {
+            return Err(format!("client {client} lists sample {first} before sample {second}"));
         }
         let bit = if replicates { 1 << share.quarter_turns } else { 1 };
         for &sample in &share.samples {
@@ -30,7 +30,7 @@ pub fn check_cover(partition: &Partition, n_samples: usize, replicates: bool) ->
             *mask |= bit;
         }
     }
-    let lost = held.iter().filter(|&&mask| mask == 0).count();
+    let lost = held.iter().map(|&mask| usize::from(mask == 0)).sum::<usize>();
     if lost == partition.unused {
         return Ok(());
     }
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn exact_covers_pass_and_every_fault_is_named() {
         let check = |lists: &[(&[u32], u8)], unused, replicates| {
-            check_cover(&partition(lists, unused), 5, replicates).map_err(|error| error.to_string())
+            check_cover(&partition(lists, unused), 5, replicates).map_err(|error| error.clone())
         };
         assert_eq!(check(&[(&[0, 2, 4], 0), (&[], 0), (&[1, 3], 0)], 0, false), Ok(()));
         assert_eq!(check(&[(&[0, 2], 0), (&[1], 0)], 2, false), Ok(()));

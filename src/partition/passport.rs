@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use sha2::{Digest, Sha256};
-
 use super::{Partition, Share, counted};
+use crate::digest::Hash;
 
 /// Columns of [`indices_csv`]; the last two are left out where no client turns its images or adds noise.
 pub(super) const COLUMNS: [&str; 4] = ["client", "sample", "quarter_turns", "noise_deviation"];
@@ -234,17 +233,17 @@ pub fn indices_csv(partition: &Partition) -> String {
 /// SHA-256 over the number of clients and, for each, the number of samples, the turns, the noise and the samples, all
 /// numbers in little-endian order; 64 bits for counts, 32 for noise and samples.
 fn digest(partition: &Partition) -> String {
-    let mut hash = Sha256::new();
-    hash.update((partition.shares.len() as u64).to_le_bytes());
+    let mut hash = Hash::default();
+    hash.update(&(partition.shares.len() as u64).to_le_bytes());
     for share in &partition.shares {
-        hash.update((share.samples.len() as u64).to_le_bytes());
-        hash.update([share.quarter_turns]);
-        hash.update(share.noise_deviation.to_le_bytes());
+        hash.update(&(share.samples.len() as u64).to_le_bytes());
+        hash.update(&[share.quarter_turns]);
+        hash.update(&share.noise_deviation.to_le_bytes());
         for sample in &share.samples {
-            hash.update(sample.to_le_bytes());
+            hash.update(&sample.to_le_bytes());
         }
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.hex()
 }
 
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {

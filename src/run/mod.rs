@@ -15,15 +15,13 @@ use std::{
     time::Instant,
 };
 
-use sha2::{Digest, Sha256};
-
 pub use plan::{DataCache, Plan, RESULTS_VERSION, run_folder, slots};
 pub use record::{ClientRecord, End, Observer, RoundRecord, Status, Summary};
 pub use sampling::{Participation, Sampling, Weights};
 pub use star::{ClientRound, Round, Star};
 pub use workers::Workers;
 
-use crate::{model::Evaluation, vector::first_non_finite};
+use crate::{digest::sha256_floats, model::Evaluation, network::Totals, vector::first_non_finite};
 
 #[cfg(test)]
 mod laws;
@@ -49,7 +47,7 @@ pub fn run(
         test_loss: None,
         best_accuracy: None,
         accuracy_by_rotation: Vec::new(),
-        totals: Default::default(),
+        totals: Totals::default(),
         wall_seconds: 0.0,
         model_digest: String::new(),
     };
@@ -93,7 +91,7 @@ pub fn run(
             break;
         }
     }
-    summary.model_digest = digest(star.model());
+    summary.model_digest = sha256_floats(star.model());
     for observer in observers.iter_mut() {
         observer.end(plan, &summary)?;
     }
@@ -110,16 +108,4 @@ fn not_finite(plan: &Plan, round: u32, record: &RoundRecord, model: &[f32]) -> O
     let (name, loss) =
         losses.into_iter().find_map(|(name, loss)| Some((name, loss.filter(|loss| !loss.is_finite())?)))?;
     Some(format!("round {round}: the {name} is {loss}"))
-}
-
-/// SHA-256 of a vector's bytes in hexadecimal.
-fn digest(x: &[f32]) -> String {
-    let mut hash = Sha256::new();
-    let mut bytes = Vec::with_capacity(4 * 4096);
-    for chunk in x.chunks(4096) {
-        bytes.clear();
-        chunk.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-        hash.update(&bytes);
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,7 +8,6 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{
     Participation, Round, RoundRecord, Sampling, Star, Status, Weights,
@@ -18,6 +17,7 @@ use crate::{
     catalogue::{self, Entry, schema_of},
     compress::{self, Granularity, Misfit, Operator},
     data::{self, Dataset, Options, Pixels, Source},
+    digest::{sha256, sha256_floats},
     layout::Layout,
     link::{self, Codec, Link},
     method::{self, Method, Population, Setup},
@@ -224,7 +224,7 @@ impl Plan {
             compression_error: mean(errors, reports.len() as u64),
             wall_seconds: 0.0,
             simulated_seconds: None,
-            model_digest: super::digest(star.model())[..16].to_owned(),
+            model_digest: sha256_floats(star.model())[..16].to_owned(),
             status: if reports.is_empty() { Status::NoClients } else { Status::Ok },
         }
     }
@@ -329,7 +329,7 @@ impl Builder<'_> {
             method,
             population,
             partition_digest: digest,
-            start_digest: super::digest(&start),
+            start_digest: sha256_floats(&start),
             setup: Setup { layout, start: Arc::new(start), uplink, downlink, rounds: general.rounds },
             general,
         })
@@ -380,7 +380,7 @@ impl Builder<'_> {
         let directory: PathBuf = data::directory(directory.as_deref());
         // Only synthetic data depend on the seed; what has files is the same for all seeds.
         let seed = if source.remote().is_some() { 0 } else { seed };
-        let key = format!("{} {:?} {options:?} {seed} {directory:?}", section.name, section.settings);
+        let key = format!("{} {:?} {options:?} {seed} {}", section.name, section.settings, directory.display());
         let loaded = match cache.loaded.get(&key) {
             Some(dataset) => Ok(dataset.clone()),
             None => source.load(&directory, seed).and_then(|dataset| data::limit(dataset, &options)).map(Arc::new),
@@ -413,8 +413,8 @@ impl Builder<'_> {
         let partitioner: Box<dyn Partitioner> = self.part(partition::CATALOGUE, section, PARTITION, resolved)?;
         let settings: PartitionSettings = section.common.clone().try_into().expect("the check knows these keys");
         let (dataset, ..) = data?;
-        let writers = match section.name.as_str() {
-            "writer" => self.writers(dataset)?,
+        let writers = match (section.name.as_str(), dataset.name.as_str()) {
+            ("writer", "mnist") => Some(self.writers(dataset)?),
             _ => None,
         };
         let document = self.document;
@@ -445,11 +445,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The writer of every training sample; `Some(None)` for data sets without writers.
-    fn writers(&mut self, dataset: &Dataset) -> Option<Option<Vec<u32>>> {
-        if dataset.name != "mnist" {
-            return Some(None);
-        }
+    /// The writer of every training sample of MNIST; `None` after a mistake.
+    fn writers(&mut self, dataset: &Dataset) -> Option<Vec<u32>> {
         let directory = self.document.get("data.directory").and_then(|node| node.as_str());
         let directory = directory.map(|path| self.document.resolve_path("data.directory", path));
         let directory = data::directory(directory.as_deref());
@@ -458,7 +455,7 @@ impl Builder<'_> {
         match writers {
             Ok(mut writers) => {
                 writers.truncate(dataset.train.len());
-                Some(Some(writers))
+                Some(writers)
             }
             Err(error) => {
                 let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
@@ -495,7 +492,7 @@ impl Builder<'_> {
             self.fail(format!("{path}.groups"), "`groups` counts only with `granularity = \"groups\"`");
         }
         if settings.coder == "default" {
-            settings.coder = operator.default_coder().to_owned();
+            operator.default_coder().clone_into(&mut settings.coder);
         }
         let coder = catalogue::find(wire::CATALOGUE, &settings.coder).expect("the check knows these coders");
         let coder: Box<dyn Coder> = coder.build_example().expect("coders have no settings").part;
@@ -542,8 +539,7 @@ impl Resolved {
         }
         let text =
             format!("{RESULTS_VERSION}\n{}", toml::to_string(&counted).expect("tables of plain values are TOML"));
-        let hash = Sha256::digest(text.as_bytes());
-        (self.table, hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect())
+        (self.table, sha256(text.as_bytes())[..8].to_owned())
     }
 }
 

@@ -118,7 +118,7 @@ impl Document {
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Self, Refusal> {
         let mut document = Self::empty(Path::new(name));
         let mut mistakes = Vec::new();
-        document.parse_source(name, text.to_owned(), PathBuf::new(), &mut Vec::new(), &mut mistakes);
+        document.parse_source(name, text.to_owned(), Path::new(""), &mut Vec::new(), &mut mistakes);
         for text in overrides {
             if let Err(mistake) = document.overlay(text) {
                 mistakes.push(mistake);
@@ -203,7 +203,7 @@ impl Document {
             }
         };
         chain.push(shown);
-        let base = path.parent().unwrap_or(Path::new("")).to_owned();
+        let base = path.parent().unwrap_or(Path::new(""));
         self.parse_source(&path.display().to_string(), text, base, chain, mistakes);
         chain.pop();
     }
@@ -212,14 +212,14 @@ impl Document {
         &mut self,
         name: &str,
         text: String,
-        base: PathBuf,
+        base: &Path,
         chain: &mut Vec<PathBuf>,
         mistakes: &mut Vec<Mistake>,
     ) {
         let source = self.sources.len();
         // A byte-order mark is what some editors on Windows put first; it is not part of the text.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        self.sources.push(Source { named: Arc::new(NamedSource::new(name, text.clone())), base: base.clone() });
+        self.sources.push(Source { named: Arc::new(NamedSource::new(name, text.clone())), base: base.to_owned() });
         let (table, errors) = DeTable::parse_recoverable(&text);
         let place = Place { source, range: 0..0 };
         let mut own = match convert_table(table.get_ref(), source) {
@@ -385,13 +385,12 @@ fn merge(under: &mut Node, over: Node) {
 fn set(node: &mut Node, steps: &[&str], value: Node, key: &Place) -> Result<(), String> {
     let (first, rest) = steps.split_first().expect("a path has at least one step");
     let Value::Table(entries) = &mut node.value else { return Err((*first).to_owned()) };
-    let at = match entries.iter().position(|(name, _)| name == first) {
-        Some(at) => at,
-        None => {
-            let table = Node { value: Value::Table(Vec::new()), key: key.clone(), place: key.clone() };
-            entries.push(((*first).to_owned(), table));
-            entries.len() - 1
-        }
+    let at = if let Some(at) = entries.iter().position(|(name, _)| name == first) {
+        at
+    } else {
+        let table = Node { value: Value::Table(Vec::new()), key: key.clone(), place: key.clone() };
+        entries.push(((*first).to_owned(), table));
+        entries.len() - 1
     };
     if rest.is_empty() {
         entries[at].1 = value;

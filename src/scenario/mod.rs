@@ -151,14 +151,15 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
     let named = node.and_then(|node| node.get(slot.selector));
     let full = format!("{path}.{}", slot.selector);
     let name = match (named, slot.default) {
-        (Some(node), _) => match node.as_str() {
-            Some(name) => name,
-            None => {
+        (Some(node), _) => {
+            if let Some(name) = node.as_str() {
+                name
+            } else {
                 let message = format!("`{}` must be a name: {}", slot.selector, schema::list(&names));
                 mistakes.push(Mistake::new(full, message));
                 return None;
             }
-        },
+        }
         (None, Some(default)) => default,
         (None, None) => {
             let message = format!("`{full}` is missing; it is one of {}", schema::list(&names));
@@ -212,7 +213,8 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
 fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
     let path = slot.section;
     let message = format!("`{name}` has no setting `{key}`");
-    let mistake = Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
+    let mistake =
+        Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
     let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
     mistake.help(match (owner, nearest(key, known.iter().copied())) {
         (Some((owner, _)), _) => format!(

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn the_generator_and_the_constants_are_those_of_the_specification() {
         let mut draw = SplitMix64(42);
-        let first: Vec<f64> = (0..3).map(|_| (draw.symmetric() + 1.0) / 2.0).collect();
+        let first: Vec<f64> = (0..3).map(|_| f64::midpoint(draw.symmetric(), 1.0)).collect();
         assert_eq!(first, [0.7415648787718233, 0.1599103928769201, 0.27860113025513866]);
         let mut ridge = Ridge::heterogeneous(10);
         assert!((ridge.clients[0].matrix[0][0] - 0.914650475323).abs() < 1e-12);

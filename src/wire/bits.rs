@@ -33,7 +33,7 @@ impl BitWriter {
 
     /// Appends floats by their bits, 32 each.
     pub fn put_floats(&mut self, values: &[f32]) {
-        if self.used % 8 == 0 {
+        if self.used.is_multiple_of(8) {
             let pending = (self.used / 8) as usize;
             self.bytes.extend_from_slice(&self.word.to_be_bytes()[..pending]);
             (self.word, self.used) = (0, 0);
@@ -92,14 +92,13 @@ impl<'a> BitReader<'a> {
     fn peek(&self) -> u64 {
         let byte = (self.at / 8) as usize;
         let offset = (self.at % 8) as u32;
-        let word = match self.bytes.get(byte..byte + 8) {
-            Some(window) => u64::from_be_bytes(window.try_into().expect("a window of eight bytes")),
-            None => {
-                let mut window = [0u8; 8];
-                let tail = &self.bytes[byte.min(self.bytes.len())..];
-                window[..tail.len().min(8)].copy_from_slice(&tail[..tail.len().min(8)]);
-                u64::from_be_bytes(window)
-            }
+        let word = if let Some(window) = self.bytes.get(byte..byte + 8) {
+            u64::from_be_bytes(window.try_into().expect("a window of eight bytes"))
+        } else {
+            let mut window = [0u8; 8];
+            let tail = &self.bytes[byte.min(self.bytes.len())..];
+            window[..tail.len().min(8)].copy_from_slice(&tail[..tail.len().min(8)]);
+            u64::from_be_bytes(window)
         };
         let next = self.bytes.get(byte + 8).copied().unwrap_or(0);
         if offset == 0 { word } else { word << offset | u64::from(next) >> (8 - offset) }

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::*;
-use crate::data::digest::sha256;
+use crate::digest::sha256;
 
 /// A web server on this machine that gives one prepared answer a connection and notes the requests.
 struct Server {

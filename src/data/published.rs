@@ -1,33 +1,9 @@
-//! SHA-256, and the comparison of files with the published ones.
+//! The comparison of files with the published ones.
 
 use std::{io::Read, path::Path};
 
-use sha2::{Digest, Sha256};
-
 use super::DataError;
-
-/// A SHA-256 in the making.
-#[derive(Default)]
-pub(super) struct Hash(Sha256);
-
-impl Hash {
-    /// Adds bytes.
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest in lowercase hexadecimal.
-    pub(super) fn hex(self) -> String {
-        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-/// SHA-256 of bytes in memory.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    let mut hash = Hash::default();
-    hash.update(bytes);
-    hash.hex()
-}
+use crate::digest::{Hash, sha256};
 
 /// SHA-256 of everything that is still to be read.
 pub(super) fn sha256_of(reader: &mut impl Read) -> std::io::Result<String> {
@@ -87,8 +63,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn the_digest_of_abc_is_that_of_the_standard() {
-        assert_eq!(sha256(b"abc"), ABC);
+    fn a_reader_has_the_digest_of_its_bytes() {
         assert_eq!(sha256_of(&mut &b"abc"[..]).unwrap(), ABC);
     }
 
