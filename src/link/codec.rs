@@ -67,6 +67,12 @@ impl Codec {
         granularity: Granularity,
         groups: usize,
     ) -> Result<Self, Misfit> {
+        // Positions and lengths are 32 bits wide.
+        if u32::try_from(layout.len()).is_err() {
+            let message =
+                format!("a vector of {} values is longer than the largest supported, {}", layout.len(), u32::MAX);
+            return Err(Misfit { key: "operator", message });
+        }
         let unknown: Vec<String> = operator
             .kinds()
             .iter()

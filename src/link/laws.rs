@@ -174,3 +174,14 @@ fn three_opposed_clients_need_error_feedback() {
     assert!((grown / 6.151711867625 - 1.0).abs() < 1e-3, "{grown}");
     assert!(run("error-feedback", 2000) < 1e-9);
 }
+
+#[test]
+fn vectors_beyond_32_bit_positions_are_refused() {
+    for operator in compress::CATALOGUE {
+        let operator = operator.build_example().expect("examples are valid").part;
+        let coder = catalogue::find(wire::CATALOGUE, operator.default_coder()).unwrap().build_example().unwrap().part;
+        let layout = Arc::new(Layout::flat(1 << 32));
+        let refused = Codec::new(operator, coder, layout, Granularity::Model, 1).err().expect("it is too long");
+        assert!(refused.message.contains("4294967296"), "{}", refused.message);
+    }
+}

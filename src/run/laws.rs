@@ -302,6 +302,49 @@ fn bernoulli_estimates_divide_by_the_expected_weight() {
 }
 
 #[test]
+fn averages_are_weighted_over_the_clients_that_take_part() {
+    let problem = Ridge::heterogeneous(4);
+    let method = method("fedavg", &local(1, 0.1, ""));
+    let workers = Workers::new(1, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
+    let run = |weights: [f64; 4], drawn: &[u32]| {
+        let setup = Setup {
+            layout: Arc::new(Layout::flat(20)),
+            start: Arc::new(vec![0.0; 20]),
+            uplink: link("identity", "", "plain"),
+            downlink: link("identity", "", "plain"),
+            rounds: 1,
+        };
+        let population = Population { weights: weights.to_vec(), expected_share: None };
+        let mut star = Star::new(&*method, setup, population, 1, NonFinite::Stop);
+        star.round(1, drawn, &workers).expect("messages can be read");
+        star.model().to_vec()
+    };
+    let [first, third] = [0, 2].map(|client| run([1.0; 4], &[client]));
+    for (i, mean) in run([1.0, 100.0, 3.0, 100.0], &[0, 2]).into_iter().enumerate() {
+        // Weights sum to one over the two that took part: 1/4 and 3/4.
+        assert!((mean - (0.25 * first[i] + 0.75 * third[i])).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn momentum_is_forgotten_or_kept_by_each_client_for_itself() {
+    let problem = Ridge::heterogeneous(10);
+    let trial = Trial { participation: 0.3, ..Trial::new(&problem) };
+    let settings = |memory: &str| local(2, 0.02, &format!("momentum = 0.9\nmomentum_memory = \"{memory}\""));
+    let [reset, keep] = ["reset", "keep"].map(|memory| trial.run(&*method("fedavg", &settings(memory)), 12));
+    assert_eq!(reset[0], keep[0], "nobody has momentum before its first round");
+    assert_ne!(reset[11], keep[11]);
+    // A client that works alone with kept momentum is SGD with momentum that was never interrupted.
+    let alone = Ridge::heterogeneous(1);
+    let one = Trial { clients: 1, ..Trial::new(&alone) };
+    let rounds = one.run(&*method("fedavg", &settings("keep")), 6);
+    let whole = one.run(&*method("fedavg", &local(12, 0.02, "momentum = 0.9")), 1);
+    for (a, b) in rounds[5].iter().zip(&whole[0]) {
+        assert!((a - b).abs() < 1e-5, "{a} {b}");
+    }
+}
+
+#[test]
 fn streams_of_a_message_are_the_same_at_both_ends_and_differ_between_links() {
     let streams = |from, to, phase| Streams::message(1, 2, from, to, phase);
     let first = |streams: Streams| rand::Rng::next_u64(&mut streams.shared());

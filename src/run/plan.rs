@@ -505,7 +505,7 @@ impl Builder<'_> {
         resolved.add(path, table);
         let groups = settings.groups as usize;
         // Without a layout the settings can still be checked against the coder.
-        let layout = layout.unwrap_or_else(|| Arc::new(Layout::flat(usize::MAX >> 1)));
+        let layout = layout.unwrap_or_else(|| Arc::new(Layout::flat(u32::MAX as usize)));
         match Codec::new(operator, coder, layout, settings.granularity, groups) {
             Ok(codec) => Some(Link::new(codec, rule)),
             Err(misfit) => {

@@ -305,3 +305,55 @@ fn server_optimisers_sampling_and_schedules_run() {
         }
     }
 }
+
+#[test]
+fn averages_go_by_samples_also_when_the_last_piece_is_short() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    // 701 test images are evaluated in pieces of 500 and 201.
+    place.succeed(&["run", "small.toml", "data.test=701", "rounds=1", "record.clients=true", "--quiet"]);
+    let folder = place.run("results");
+    let row = rows(&folder.join("rounds.csv")).remove(0);
+    let correct = number(&row, "test_accuracy") * 701.0;
+    assert!((correct - correct.round()).abs() < 1e-9, "{correct} of 701");
+    // The training loss is the mean over samples, not over clients.
+    let clients = rows(&folder.join("clients.csv"));
+    let samples: f64 = clients.iter().map(|client| number(client, "samples")).sum();
+    let weighted: f64 = clients.iter().map(|client| number(client, "samples") * number(client, "train_loss")).sum();
+    assert!((weighted / samples - number(&row, "train_loss")).abs() < 1e-12);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_whole_rows_and_says_so() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_fedbits"))
+        .args(["run", "small.toml", "rounds=1000000", "--quiet"])
+        .current_dir(place.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command can be run");
+    let written = |place: &Place| {
+        let runs = place.runs("results");
+        runs.first()
+            .and_then(|run| std::fs::read_to_string(run.join("rounds.csv")).ok())
+            .map_or(0, |text| text.lines().count())
+    };
+    let started = std::time::Instant::now();
+    while written(&place) < 5 {
+        assert!(started.elapsed().as_secs() < 60, "no rows within a minute");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("there is a kill").success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let folder = place.run("results");
+    let rows = rows(&folder.join("rounds.csv"));
+    let rounds: Vec<usize> = rows.iter().map(|row| row["round"].parse().expect("a number")).collect();
+    assert_eq!(rounds, (1..=rows.len()).collect::<Vec<_>>());
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+    assert_eq!(manifest["state"], "interrupted");
+    assert_eq!(manifest["summary"]["rounds"].as_u64(), Some(rows.len() as u64));
+}
