@@ -226,13 +226,12 @@ fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
     }
     let bits = |bits: u64| format!("{} ({} bits)", Bits(bits), thousands(bits));
     line("uplink", bits(summary.totals.uplink_bits));
-    line("downlink", bits(summary.totals.downlink_bits));
     if summary.totals.uplink_bits > 0 {
-        let uncompressed = 32.0 * plan.setup.layout.len() as f64;
-        let messages = summary.totals.uplink_bits as f64;
-        let sent = messages / uncompressed;
-        line("", format!("the uplink alone is worth {sent:.1} uncompressed models"));
+        let uncompressed = 32.0 * plan.setup.layout.len() as f64 * summary.totals.uplink_messages as f64;
+        let times = uncompressed / summary.totals.uplink_bits as f64;
+        line("", format!("{times:.1} times less than {} uncompressed", Bits(uncompressed as u64)));
     }
+    line("downlink", bits(summary.totals.downlink_bits));
     line("results", path.display().to_string());
     text
 }

@@ -6,7 +6,7 @@ use burn::{
     tensor::{Device, Gradients, Tensor, TensorData, activation::log_softmax},
 };
 
-use super::{Batch, Evaluation, Network};
+use super::{Batch, Evaluation, Network, count};
 use crate::layout::Layout;
 
 /// A burn module that maps images to one output a class.
@@ -65,17 +65,7 @@ impl<M: Forward> Network for Bridge<M> {
         let device = device();
         let model = load(&mut self.plain, x, false);
         let logits = floats(model.forward(images(batch, &device)));
-        let mut evaluation = Evaluation { samples: batch.labels.len() as u64, ..Evaluation::default() };
-        for (logits, &label) in logits.chunks_exact(self.classes).zip(&batch.labels) {
-            // Ties go to the lower class, and an output that is not finite is never correct.
-            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let predicted = logits.iter().position(|&logit| logit == largest);
-            let finite = logits.iter().all(|logit| logit.is_finite());
-            evaluation.correct += u64::from(finite && predicted == Some(usize::from(label)));
-            let sum: f64 = logits.iter().map(|&logit| f64::from(logit - largest).exp()).sum();
-            evaluation.loss_sum += sum.ln() + f64::from(largest) - f64::from(logits[usize::from(label)]);
-        }
-        evaluation
+        count(&logits, &batch.labels, self.classes)
     }
 }
 

@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Architecture, Network,
+    Architecture, Network, Step,
     bridge::{Bridge, Forward},
+    image_columns::Window,
 };
 use crate::catalogue::Named;
 
@@ -53,6 +54,29 @@ impl Architecture for CifarCnn {
             pool: pool.clone().with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(),
         };
         Ok(Bridge::boxed(classes, build))
+    }
+
+    fn steps(&self, [channels, height, width]: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let convolution = |channels, height, width, filters| {
+            let window = Window { channels, height, width, side: 5, stride: 1, padding: 2 };
+            Step::Convolution { window, filters }
+        };
+        let pool =
+            |channels, height, width| Step::MaxPool(Window { channels, height, width, side: 3, stride: 2, padding: 1 });
+        let flat = 64 * (height / 4) * (width / 4);
+        Some(vec![
+            convolution(channels, height, width, 64),
+            Step::Relu,
+            pool(64, height, width),
+            convolution(64, height / 2, width / 2, 64),
+            Step::Relu,
+            pool(64, height / 2, width / 2),
+            Step::Linear { inputs: flat, outputs: 384 },
+            Step::Relu,
+            Step::Linear { inputs: 384, outputs: 192 },
+            Step::Relu,
+            Step::Linear { inputs: 192, outputs: classes },
+        ])
     }
 }
 

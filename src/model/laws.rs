@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use super::{Batch, CATALOGUE, Evaluation, Network, start_vector};
+use super::{Batch, CATALOGUE, Engine, Evaluation, Network, start_vector};
 use crate::rng::{Address, Purpose, unit_f32};
 
 fn batch(shape: [usize; 3], n: usize, seed: u64) -> Batch {
@@ -11,8 +11,12 @@ fn batch(shape: [usize; 3], n: usize, seed: u64) -> Batch {
     Batch { images, shape, labels: (0..n as u8).map(|i| i % 10).collect() }
 }
 
-/// The model of an entry for images it is meant for.
+/// The model of an entry for images it is meant for, on burn.
 fn network(name: &str) -> (Box<dyn Network>, [usize; 3]) {
+    network_on(name, Engine::Burn)
+}
+
+fn network_on(name: &str, engine: Engine) -> (Box<dyn Network>, [usize; 3]) {
     let entry = CATALOGUE.iter().find(|entry| entry.name == name).expect("the model is listed");
     let shape = match name {
         "cifar-small-cnn" | "resnet-20" => [3, 32, 32],
@@ -20,7 +24,7 @@ fn network(name: &str) -> (Box<dyn Network>, [usize; 3]) {
         _ => [1, 28, 28],
     };
     let architecture = entry.build_example().expect("examples are valid").part;
-    (architecture.network(shape, 10).expect("the shape fits"), shape)
+    (super::network(&*architecture, shape, 10, engine).expect("the shape fits"), shape)
 }
 
 #[test]
@@ -58,8 +62,9 @@ fn layers_have_names_and_start_values_from_the_seed() {
 
 #[test]
 fn gradients_are_the_slopes_of_the_loss() {
-    for entry in CATALOGUE {
-        let (mut network, shape) = network(entry.name);
+    let engines = [Engine::Burn, Engine::Auto];
+    for (entry, engine) in CATALOGUE.iter().flat_map(|entry| engines.map(|engine| (entry, engine))) {
+        let (mut network, shape) = network_on(entry.name, engine);
         let batch = batch(shape, 4, 1);
         let x = start_vector(network.layout(), 1);
         let mut gradient = vec![0.0; x.len()];
@@ -81,20 +86,28 @@ fn gradients_are_the_slopes_of_the_loss() {
 
 #[test]
 fn results_do_not_depend_on_what_a_network_did_before() {
-    for name in ["mlp", "cifar-small-cnn"] {
-        let (mut used, shape) = network(name);
+    for (name, engine) in
+        ["mlp", "cifar-small-cnn"].into_iter().flat_map(|name| [Engine::Burn, Engine::Auto].map(|e| (name, e)))
+    {
+        let (mut used, shape) = network_on(name, engine);
         let x = start_vector(used.layout(), 2);
         let (mut first, mut second) = (vec![0.0; x.len()], vec![0.0; x.len()]);
         used.gradient(&start_vector(used.layout(), 9), &batch(shape, 7, 3), &mut first);
         used.gradient(&x, &batch(shape, 5, 4), &mut first);
-        network(name).0.gradient(&x, &batch(shape, 5, 4), &mut second);
+        network_on(name, engine).0.gradient(&x, &batch(shape, 5, 4), &mut second);
         assert_eq!(first, second);
     }
 }
 
 #[test]
 fn the_loss_is_right_for_logits_of_any_finite_size() {
-    let (mut softmax, shape) = network("softmax");
+    for engine in [Engine::Burn, Engine::Auto] {
+        check_large_logits(engine);
+    }
+}
+
+fn check_large_logits(engine: Engine) {
+    let (mut softmax, shape) = network_on("softmax", engine);
     let batch = Batch { images: vec![1.0; 784], shape, labels: vec![3] };
     let mut x = vec![0.0; 7850];
     let bias = 7840;
@@ -119,5 +132,38 @@ fn images_that_do_not_fit_are_refused() {
     for (name, shape) in refused {
         let entry = CATALOGUE.iter().find(|entry| entry.name == name).unwrap();
         assert!(entry.build_example().unwrap().part.network(shape, 10).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn both_engines_walk_the_same_way() {
+    for entry in CATALOGUE {
+        for n in [1, 3, 10] {
+            let ((mut burn, shape), (mut fast, _)) =
+                (network_on(entry.name, Engine::Burn), network_on(entry.name, Engine::Auto));
+            let start = start_vector(burn.layout(), 4);
+            let mut ways = [start.clone(), start];
+            for step in 0..10 {
+                let batch = batch(shape, n, 50 + step);
+                let losses: Vec<f64> = [&mut burn, &mut fast]
+                    .into_iter()
+                    .zip(&mut ways)
+                    .map(|(network, x)| {
+                        let mut gradient = vec![f32::NAN; x.len()];
+                        let loss = network.gradient(x, &batch, &mut gradient);
+                        x.iter_mut().zip(&gradient).for_each(|(x, g)| *x -= 0.02 * g);
+                        loss
+                    })
+                    .collect();
+                assert!((losses[0] - losses[1]).abs() < 1e-5, "{}: {losses:?}", entry.name);
+            }
+            let distance: f64 = crate::vector::distance_squared(&ways[0], &ways[1]).sqrt();
+            let size = crate::vector::norm_squared(&ways[0]).sqrt();
+            assert!(distance < 1e-5 * size, "{} with {n} images: {}", entry.name, distance / size);
+            let batch = batch(shape, n, 99);
+            let [a, b] = [burn.evaluate(&ways[0], &batch), fast.evaluate(&ways[0], &batch)];
+            assert_eq!((a.samples, a.correct), (b.samples, b.correct), "{}", entry.name);
+            assert!((a.loss_sum / b.loss_sum - 1.0).abs() < 1e-4, "{}", entry.name);
+        }
     }
 }

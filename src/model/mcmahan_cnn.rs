@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Architecture, Network,
+    Architecture, Network, Step,
     bridge::{Bridge, Forward},
+    image_columns::Window,
 };
 use crate::catalogue::Named;
 
@@ -50,6 +51,27 @@ impl Architecture for McmahanCnn {
             pool: MaxPool2dConfig::new([2, 2]).init(),
         };
         Ok(Bridge::boxed(classes, build))
+    }
+
+    fn steps(&self, [channels, height, width]: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let convolution = |channels, height, width, filters| {
+            let window = Window { channels, height, width, side: 5, stride: 1, padding: 2 };
+            Step::Convolution { window, filters }
+        };
+        let pool =
+            |channels, height, width| Step::MaxPool(Window { channels, height, width, side: 2, stride: 2, padding: 0 });
+        let flat = 64 * (height / 4) * (width / 4);
+        Some(vec![
+            convolution(channels, height, width, 32),
+            Step::Relu,
+            pool(32, height, width),
+            convolution(32, height / 2, width / 2, 64),
+            Step::Relu,
+            pool(64, height / 2, width / 2),
+            Step::Linear { inputs: flat, outputs: 512 },
+            Step::Relu,
+            Step::Linear { inputs: 512, outputs: classes },
+        ])
     }
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Architecture, Network,
+    Architecture, Network, Step,
     bridge::{Bridge, Forward},
 };
 use crate::catalogue::Named;
@@ -40,15 +40,32 @@ impl Named for Mlp {
     const EXAMPLE: &'static str = "hidden = [200, 200]";
 }
 
+impl Mlp {
+    /// Values before each layer and after the last.
+    fn widths(&self, shape: [usize; 3], classes: usize) -> Vec<usize> {
+        let hidden = self.hidden.iter().map(|&width| width as usize);
+        std::iter::once(shape.iter().product()).chain(hidden).chain([classes]).collect()
+    }
+}
+
 impl Architecture for Mlp {
     fn network(&self, shape: [usize; 3], classes: usize) -> Result<Box<dyn Network>, String> {
-        let mut widths = vec![shape.iter().product()];
-        widths.extend(self.hidden.iter().map(|&width| width as usize));
-        widths.push(classes);
+        let widths = self.widths(shape, classes);
         let build = |device: &Device| MlpNet {
             layers: widths.windows(2).map(|pair| LinearConfig::new(pair[0], pair[1]).init(device)).collect(),
         };
         Ok(Bridge::boxed(classes, build))
+    }
+
+    fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let mut steps = Vec::new();
+        for pair in self.widths(shape, classes).windows(2) {
+            steps.push(Step::Linear { inputs: pair[0], outputs: pair[1] });
+            steps.push(Step::Relu);
+        }
+        // The last layer gives the outputs as they are.
+        steps.pop();
+        Some(steps)
     }
 }
 

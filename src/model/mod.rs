@@ -4,6 +4,8 @@
 //! gradient at a flat vector, an evaluation. Start vectors come from our own streams, so they depend on the seed alone.
 
 mod bridge;
+mod image_columns;
+mod stack;
 mod start;
 
 mod cifar_cnn;
@@ -14,6 +16,11 @@ mod resnet_20;
 mod softmax;
 
 pub use start::start_vector;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use stack::Step;
 
 use crate::{catalogue::Entry, entry, layout::Layout};
 
@@ -68,13 +75,64 @@ pub trait Network: Send {
     fn evaluate(&mut self, x: &[f32], batch: &Batch) -> Evaluation;
 }
 
+/// What computes gradients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// The fastest that can: `stack` for plain stacks of linear layers, convolutions, ReLU and max-pooling, else `burn`.
+    #[default]
+    Auto,
+    /// The framework, for every model.
+    Burn,
+}
+
 /// A family of models: builds the one that fits a data set.
 pub trait Architecture: Send + Sync {
-    /// The model for images of `shape` (channels, height, width) and `classes` classes.
+    /// The model for images of `shape` (channels, height, width) and `classes` classes, on burn.
     ///
     /// # Errors
     /// Why images of this shape do not fit.
     fn network(&self, shape: [usize; 3], classes: usize) -> Result<Box<dyn Network>, String>;
+
+    /// The same model as a plain stack, if it is one; `shape` is one that [`Architecture::network`] accepts.
+    fn steps(&self, _shape: [usize; 3], _classes: usize) -> Option<Vec<Step>> {
+        None
+    }
+}
+
+/// The model of an architecture on an engine.
+///
+/// # Errors
+/// Why images of this shape do not fit.
+pub fn network(
+    architecture: &dyn Architecture,
+    shape: [usize; 3],
+    classes: usize,
+    engine: Engine,
+) -> Result<Box<dyn Network>, String> {
+    let on_burn = architecture.network(shape, classes)?;
+    Ok(match (engine, architecture.steps(shape, classes)) {
+        (Engine::Auto, Some(steps)) => {
+            Box::new(stack::Stack::new(on_burn.layout().clone(), shape.iter().product(), classes, steps))
+        }
+        _ => on_burn,
+    })
+}
+
+/// Counts correct samples and sums losses from outputs (logits), one row a sample.
+///
+/// Ties go to the lower class, and a row that is not finite is never correct.
+fn count(logits: &[f32], labels: &[u8], classes: usize) -> Evaluation {
+    let mut evaluation = Evaluation { samples: labels.len() as u64, ..Evaluation::default() };
+    for (logits, &label) in logits.chunks_exact(classes).zip(labels) {
+        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let predicted = logits.iter().position(|&logit| logit == largest);
+        let finite = logits.iter().all(|logit| logit.is_finite());
+        evaluation.correct += u64::from(finite && predicted == Some(usize::from(label)));
+        let sum: f64 = logits.iter().map(|&logit| f64::from(logit - largest).exp()).sum();
+        evaluation.loss_sum += sum.ln() + f64::from(largest) - f64::from(logits[usize::from(label)]);
+    }
+    evaluation
 }
 
 /// All models.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Architecture, Network,
+    Architecture, Network, Step,
     bridge::{Bridge, Forward},
 };
 use crate::catalogue::Named;
@@ -34,6 +34,10 @@ impl Architecture for Softmax {
         let inputs = shape.iter().product();
         let build = |device: &Device| SoftmaxNet { linear: LinearConfig::new(inputs, classes).init(device) };
         Ok(Bridge::boxed(classes, build))
+    }
+
+    fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        Some(vec![Step::Linear { inputs: shape.iter().product(), outputs: classes }])
     }
 }
 

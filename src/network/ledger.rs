@@ -24,6 +24,8 @@ pub struct Totals {
     pub information_bits: f64,
     /// Number of messages, every copy counted.
     pub messages: u64,
+    /// Number of messages from clients to the server.
+    pub uplink_messages: u64,
 }
 
 impl Totals {
@@ -40,6 +42,7 @@ impl Totals {
         self.payload_bits += other.payload_bits;
         self.information_bits += other.information_bits;
         self.messages += other.messages;
+        self.uplink_messages += other.uplink_messages;
     }
 }
 
@@ -72,7 +75,10 @@ impl Ledger {
     pub fn carried(&mut self, from: NodeId, to: NodeId, packet: &Packet) {
         let bits = packet.wire_bits();
         match Direction::between(from, to) {
-            Direction::Up => self.round.uplink_bits += bits,
+            Direction::Up => {
+                self.round.uplink_bits += bits;
+                self.round.uplink_messages += 1;
+            }
             Direction::Down => self.round.downlink_bits += bits,
             Direction::Peer => self.round.peer_bits += bits,
         }

@@ -21,7 +21,7 @@ use crate::{
     layout::Layout,
     link::{self, Codec, Link},
     method::{self, Method, Population, Setup},
-    model::{self, Architecture, Evaluation, start_vector},
+    model::{self, Architecture, Engine, Evaluation, start_vector},
     partition::{self, Partition, Partitioner},
     payload::Kind,
     rng::{Address, Purpose},
@@ -67,6 +67,14 @@ struct PartitionSettings {
     clients: Option<u32>,
 }
 
+/// Keys of `[model]` beside those of the architecture.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct ModelSettings {
+    /// What computes gradients: `auto` takes the fastest engine that can, `burn` the framework.
+    engine: Engine,
+}
+
 fn parts<P: ?Sized>(entries: &'static [Entry<P>]) -> Vec<(&'static str, serde_json::Value)> {
     entries.iter().map(|entry| (entry.name, (entry.schema)())).collect()
 }
@@ -91,11 +99,10 @@ const DOWNLINK: usize = 5;
 /// The sections of a scenario, from the catalogues.
 pub fn slots() -> Vec<Slot> {
     let slot = |section, selector, default, common, parts| Slot { section, selector, default, common, parts };
-    let none = serde_json::json!({ "type": "object", "properties": {} });
     vec![
         slot("data", "name", None, schema_of::<Options>(), parts(data::CATALOGUE)),
         slot("partition", "name", Some("iid"), schema_of::<PartitionSettings>(), parts(partition::CATALOGUE)),
-        slot("model", "name", None, none, parts(model::CATALOGUE)),
+        slot("model", "name", None, schema_of::<ModelSettings>(), parts(model::CATALOGUE)),
         slot("method", "name", Some("fedavg"), schema_of::<Participation>(), parts(method::CATALOGUE)),
         slot("uplink", "operator", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
         slot("downlink", "operator", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
@@ -131,6 +138,7 @@ pub struct Plan {
     /// Name of the method, the uplink's and the downlink's operator.
     names: [String; 3],
     architecture: Box<dyn Architecture>,
+    engine: Engine,
     method: Box<dyn Method>,
     population: Population,
     /// Digest of the client lists.
@@ -155,7 +163,8 @@ impl Plan {
 
     /// A new objective for one thread.
     pub fn objective(&self) -> Box<dyn Objective> {
-        let network = self.architecture.network(self.shards.pixels.shape(), self.shards.dataset.classes);
+        let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
+        let network = model::network(&*self.architecture, shape, classes, self.engine);
         Box::new(NetworkObjective::new(network.expect("the plan has built it once"), self.shards.clone()))
     }
 
@@ -268,6 +277,11 @@ impl Builder<'_> {
         let partition = self.partition(section(PARTITION), data.as_ref(), general.seed, &mut resolved);
         let architecture: Option<Box<dyn Architecture>> =
             section(MODEL).and_then(|section| self.part(model::CATALOGUE, section, MODEL, &mut resolved));
+        let engine = section(MODEL).map(|section| {
+            let settings: ModelSettings = section.common.clone().try_into().expect("the check knows these keys");
+            resolved.add("model", catalogue::write(&settings));
+            settings.engine
+        });
         let network = match (&architecture, &data) {
             (Some(architecture), Some((dataset, pixels, _))) => architecture
                 .network(pixels.shape(), dataset.classes)
@@ -326,6 +340,7 @@ impl Builder<'_> {
             notes,
             names,
             architecture: architecture?,
+            engine: engine?,
             method,
             population,
             partition_digest: digest,
