@@ -15,8 +15,10 @@ pub enum Kind {
     Signs,
     /// Symbols of an alphabet without order.
     Symbols,
-    /// Small signed integers around zero.
+    /// Small signed integers around zero with a largest magnitude.
     Levels,
+    /// Small signed integers around zero without a largest magnitude.
+    UnboundedLevels,
 }
 
 /// One run of values of one kind.
@@ -57,7 +59,8 @@ impl Section {
             Self::Positions { .. } => Kind::Positions,
             Self::Signs(_) => Kind::Signs,
             Self::Symbols { .. } => Kind::Symbols,
-            Self::Levels { .. } => Kind::Levels,
+            Self::Levels { largest: Some(_), .. } => Kind::Levels,
+            Self::Levels { largest: None, .. } => Kind::UnboundedLevels,
         }
     }
 

@@ -79,6 +79,13 @@ fn describe(plan: &Plan) -> String {
             ),
         );
     }
+    for i in 0..2 {
+        if let Some(kept) = links[i].codec.kept() {
+            let parts: Vec<String> =
+                kept.iter().map(|(k, n)| format!("{} of {}", thousands(*k as u64), thousands(*n as u64))).collect();
+            line("", format!("{} keeps {}", names[i], parts.join(", ")));
+        }
+    }
     line("memory", memory(plan, drawn));
     for note in &plan.notes {
         line("note", note.clone());

@@ -7,7 +7,7 @@ use super::{
     DONE, Failure, print, refuse,
     tables::{Listed, listings},
 };
-use crate::{catalogue::nearest, run::slots, scenario::schema};
+use crate::{catalogue::nearest, run::slots};
 
 /// Explain one operator, coder, link, method, model, partitioner or data set, with its settings
 #[derive(Args)]
@@ -36,14 +36,10 @@ pub(super) fn explain(arguments: &Arguments) -> u8 {
 fn describe(kind: &str, part: &Listed) -> String {
     let mut text = format!("{} ({})\n\n{}\n", part.name, kind.strip_suffix('s').unwrap_or(kind), part.doc);
     let mut settings = part.settings();
-    let section = match kind {
-        "operators" => "uplink",
-        "methods" => "method",
-        "partitioners" => "partition",
-        other => other,
-    };
+    let slots = slots();
+    let slot = slots.iter().find(|slot| slot.listing == kind);
     // What every part of the section can be given, such as the coder of an operator.
-    if let Some(slot) = slots().iter().find(|slot| slot.section == section) {
+    if let Some(slot) = slot {
         let common =
             Listed { name: "", summary: String::new(), doc: String::new(), example: "", schema: slot.common.clone() };
         settings.extend(common.settings());
@@ -55,10 +51,11 @@ fn describe(kind: &str, part: &Listed) -> String {
         table.add_rows(settings);
         text += &format!("\n# Settings\n{table}\n");
     }
-    if !part.example.is_empty() {
-        let selector = if section == "uplink" { "operator" } else { "name" };
-        text += &format!("\n# In a scenario\n[{section}]\n{selector} = \"{}\"\n{}\n", part.name, part.example);
+    if let Some(slot) = slot {
+        text += &format!(
+            "\n# In a scenario\n[{}]\n{} = \"{}\"\n{}\n",
+            slot.section, slot.selector, part.name, part.example
+        );
     }
-    let _ = schema::list;
-    text
+    format!("{}\n", text.trim_end())
 }

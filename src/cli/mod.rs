@@ -86,7 +86,7 @@ impl Failure {
     fn input(message: impl Into<String>) -> Self {
         let mistake = crate::scenario::Mistake::new("", message.into());
         let mistakes = vec![crate::scenario::Located::new(mistake, None)];
-        Self { refusal: Refusal { scenario: "fedbits".into(), mistakes } }
+        Self { refusal: Refusal { scenario: String::new(), mistakes } }
     }
 }
 

@@ -16,7 +16,7 @@ use clap::Args;
 use super::{DONE, FAILED, INTERRUPTED, Scenarios, complain, print, refuse};
 use crate::{
     run::{self, DataCache, End, Observer, Plan, Summary, run_folder},
-    scenario::Refusal,
+    scenario::{Document, Refusal},
     sink::{Folder, JsonLines, Progress, State},
     units::{Bits, thousands},
 };
@@ -67,9 +67,9 @@ pub(super) fn default_threads() -> usize {
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
-    // Everything is checked before anything is run.
-    let plans = match plans(arguments) {
-        Ok(plans) => plans,
+    let mut cache = DataCache::default();
+    let documents = match documents(arguments, &mut cache) {
+        Ok(documents) => documents,
         Err(refusals) => return refuse(refusals),
     };
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -84,30 +84,31 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         tracing::warn!("Ctrl-C will end the process at once: {error}");
     }
     let mut worst = DONE;
-    for plan in &plans {
-        worst = worst.max(run_one(arguments, plan, &interrupt));
+    for document in &documents {
         if interrupt.load(Ordering::SeqCst) {
             return INTERRUPTED;
         }
+        worst = worst.max(match Plan::new(document, &mut cache) {
+            Ok(plan) => run_one(arguments, plan, &interrupt),
+            Err(refusal) => refuse([refusal]),
+        });
     }
     worst
 }
 
-fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Vec<Refusal>> {
+/// The scenarios under every seed, all of them checked before any is run. Plans are made again when their turn comes: the plans of
+/// many seeds need not fit into memory together.
+fn documents(arguments: &Arguments, cache: &mut DataCache) -> Result<Vec<Document>, Vec<Refusal>> {
     let seeds: Vec<Vec<String>> = match &arguments.seeds {
         Some(Seeds(seeds)) => seeds.iter().map(|seed| vec![format!("seed={seed}")]).collect(),
         None => vec![Vec::new()],
     };
-    let (mut plans, mut refusals, mut cache) = (Vec::new(), Vec::new(), DataCache::default());
+    let (mut all, mut refusals) = (Vec::new(), Vec::new());
     for seed in &seeds {
         match arguments.scenarios.load(seed) {
             Ok(documents) => {
-                for document in documents {
-                    match Plan::new(&document, &mut cache) {
-                        Ok(plan) => plans.push(plan),
-                        Err(refusal) => refusals.push(refusal),
-                    }
-                }
+                refusals.extend(documents.iter().filter_map(|document| Plan::new(document, cache).err()));
+                all.extend(documents);
             }
             Err(more) => refusals.extend(more),
         }
@@ -116,18 +117,19 @@ fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Vec<Refusal>> {
             return Err(refusals);
         }
     }
-    Ok(plans)
+    Ok(all)
 }
 
-fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
-    let path = match free_folder(arguments, plan) {
-        Ok(Some(path)) => path,
-        Ok(None) => return DONE,
-        Err(message) => {
-            complain(&message);
-            return FAILED;
-        }
+fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 {
+    let path = match free_folder(arguments, &plan) {
+        Ok(path) => path,
+        Err(code) => return code,
     };
+    // A run is named by its folder, also by one that `--force` has made beside another.
+    if let Some(name) = path.file_name() {
+        plan.run = name.to_string_lossy().into_owned();
+    }
+    let plan = &plan;
     let threads = arguments.threads.map_or_else(default_threads, usize::from);
     let mut folder = match Folder::create(&path, plan, threads) {
         Ok(folder) => folder,
@@ -141,7 +143,7 @@ fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
     }
     let terminal = std::io::stderr().is_terminal();
     let mut progress = Progress::new(&plan.scenario, plan.general.rounds, terminal);
-    let mut lines = JsonLines(std::io::stdout());
+    let mut lines = JsonLines::new(std::io::stdout());
     let mut observers: Vec<&mut dyn Observer> = vec![&mut folder];
     if arguments.json {
         observers.push(&mut lines);
@@ -152,6 +154,7 @@ fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
     let summary = match run::run(plan, threads, &mut observers, interrupt) {
         Ok(summary) => summary,
         Err(message) => {
+            folder.fail(&message);
             complain(&message);
             return FAILED;
         }
@@ -169,33 +172,41 @@ fn run_one(arguments: &Arguments, plan: &Plan, interrupt: &AtomicBool) -> u8 {
     }
 }
 
-/// The folder to run in; `None` if the run exists and its summary was shown instead.
-fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<Option<PathBuf>, String> {
+/// The folder to run in, or the exit code if the run exists: its summary was shown instead.
+fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<PathBuf, u8> {
     let path = run_folder(&arguments.results, plan);
     if arguments.force {
         let numbered = |n: u32| path.with_file_name(format!("{}-{n}", plan.run));
-        let free = std::iter::once(path.clone())
-            .chain((2..=u32::MAX).map(numbered))
-            .find(|path| State::of(path) == State::Absent);
-        return Ok(free);
+        let mut candidates = std::iter::once(path.clone()).chain((2..=u32::MAX).map(numbered));
+        return candidates.find(|path| State::of(path) == State::Absent).ok_or(FAILED);
     }
     match State::of(&path) {
-        State::Absent => Ok(Some(path)),
-        State::Finished(manifest) => {
-            let accuracy = manifest["summary"]["test_accuracy"].as_f64();
+        State::Absent => Ok(path),
+        State::Ended(manifest) => {
+            let summary = &manifest["summary"];
+            let accuracy = summary["test_accuracy"].as_f64();
             let accuracy = accuracy.map_or("none".to_owned(), |accuracy| format!("{:.2} %", 100.0 * accuracy));
-            let rounds = manifest["summary"]["rounds"].as_u64().unwrap_or(0);
-            print(&format!(
-                "{} has been run: {rounds} rounds, test accuracy {accuracy}\n  results in {}\n  --force runs it again in another folder\n",
-                plan.run,
+            let rounds = summary["rounds"].as_u64().unwrap_or(0);
+            let mut text = format!("{} has been run: {rounds} rounds, test accuracy {accuracy}\n", plan.run);
+            let reason = summary["reason"].as_str();
+            if let Some(reason) = reason {
+                text += &format!("  it diverged: {reason}\n");
+            }
+            text += &format!("  results in {}\n  --force runs it again in another folder\n", path.display());
+            if arguments.json {
+                eprint(&text)
+            } else {
+                print(&text)
+            }
+            Err(if reason.is_some() { FAILED } else { DONE })
+        }
+        State::Unfinished(state) => {
+            complain(&format!(
+                "`{}` holds a run that did not finish ({state}); --force runs it anew in another folder and leaves this one as it is",
                 path.display()
             ));
-            Ok(None)
+            Err(FAILED)
         }
-        State::Unfinished => Err(format!(
-            "`{}` holds a run that did not finish; --force runs it anew in another folder and leaves this one as it is",
-            path.display()
-        )),
     }
 }
 

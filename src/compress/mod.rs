@@ -32,6 +32,8 @@ pub enum Class {
     Unbiased(f64),
     /// `E|C(x) - x|^2 <= (1 - a) |x|^2` with `0 < a <= 1`.
     Contractive(f64),
+    /// Neither for every vector.
+    Unproven,
 }
 
 impl Class {
@@ -50,6 +52,7 @@ impl std::fmt::Display for Class {
             Self::Exact => write!(f, "exact"),
             Self::Unbiased(omega) => write!(f, "unbiased, omega = {omega:.4}"),
             Self::Contractive(a) => write!(f, "contractive, a = {a:.6}"),
+            Self::Unproven => write!(f, "no bound for every vector"),
         }
     }
 }
@@ -102,6 +105,20 @@ pub trait Operator: Send + Sync {
     /// The class for parts of `n >= 1` values.
     fn class(&self, n: usize) -> Class;
 
+    /// The factor by which an operator that grows vectors is scaled down where a contractive one is needed: `1 / (1 + omega)` for
+    /// unbiased ones; `None` if there is nothing to scale.
+    fn damping(&self, n: usize) -> Option<f64> {
+        match self.class(n) {
+            Class::Unbiased(omega) => Some(1.0 / (1.0 + omega)),
+            _ => None,
+        }
+    }
+
+    /// Number of values of a part of `n` that are sent, for operators that select.
+    fn kept(&self, _n: usize) -> Option<usize> {
+        None
+    }
+
     /// The kinds of sections that it sends, so that a coder can be refused when the scenario is read.
     fn kinds(&self) -> &'static [Kind];
 
@@ -127,6 +144,14 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(sign::Sign),
     entry!(natural::Natural),
 ];
+
+/// Reads a scale; no sender writes one that is negative or not finite.
+fn read_scale(source: &mut dyn Source) -> Result<f32, Corrupt> {
+    match source.float()? {
+        scale if scale.is_finite() && scale >= 0.0 => Ok(scale),
+        _ => Err(Corrupt("a scale is negative or not finite")),
+    }
+}
 
 /// A norm as the 32-bit float that is sent.
 fn scale(norm: f64) -> Result<f32, Unfit> {

@@ -4,7 +4,7 @@ use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit, scale};
+use super::{Class, Operator, Part, Unfit, read_scale, scale};
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Payload, Section, Source},
@@ -104,7 +104,7 @@ impl Operator for Qsgd {
     fn restore(&self, source: &mut dyn Source, _: &Part<'_>, out: &mut [f32]) -> Result<(), Corrupt> {
         let length = self.bucket(out.len());
         for bucket in out.chunks_mut(length) {
-            let norm = source.float()?;
+            let norm = read_scale(source)?;
             if norm == 0.0 {
                 bucket.fill(0.0);
                 continue;

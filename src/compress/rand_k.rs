@@ -106,6 +106,10 @@ impl Operator for RandK {
         }
     }
 
+    fn kept(&self, n: usize) -> Option<usize> {
+        Some(kept(self.ratio, self.k, n))
+    }
+
     fn kinds(&self) -> &'static [Kind] {
         &[Kind::Floats]
     }

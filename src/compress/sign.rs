@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit, scale};
+use super::{Class, Operator, Part, Unfit, read_scale, scale};
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Payload, Section, Source},
@@ -45,7 +45,7 @@ impl Operator for Sign {
     }
 
     fn restore(&self, source: &mut dyn Source, _: &Part<'_>, out: &mut [f32]) -> Result<(), Corrupt> {
-        let mean = source.float()?;
+        let mean = read_scale(source)?;
         if mean == 0.0 {
             out.fill(0.0);
             return Ok(());

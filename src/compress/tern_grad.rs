@@ -4,7 +4,7 @@ use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit};
+use super::{Class, Operator, Part, Unfit, read_scale};
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Payload, Section, Source},
@@ -23,7 +23,8 @@ use crate::{
 /// zeros is 32 bits.
 ///
 /// # Bound
-/// Unbiased for the clipped vector only, `omega = (sqrt(n) - 1) / 2`.
+/// With `clip = 0` unbiased, `omega = (sqrt(n) - 1) / 2`. Otherwise unbiased for the clipped vector only, and there is no bound for
+/// every vector; error feedback scales by `1 / (1 + omega)` all the same.
 ///
 /// # Source
 /// Wen et al., *TernGrad*, 2017. Differs from the source in: every sender has its own `s`.
@@ -58,6 +59,11 @@ impl TernGrad {
     }
 }
 
+/// The largest ratio of `s |y|_1` to `|y|_2^2` over all vectors of `n` values is `(1 + sqrt n) / 2`.
+fn omega(n: usize) -> f64 {
+    ((n as f64).sqrt() - 1.0) / 2.0
+}
+
 impl Operator for TernGrad {
     fn compress(&self, x: &[f32], part: &Part<'_>, _: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
         let largest = linf(x).min(self.threshold(x));
@@ -77,7 +83,7 @@ impl Operator for TernGrad {
     }
 
     fn restore(&self, source: &mut dyn Source, _: &Part<'_>, out: &mut [f32]) -> Result<(), Corrupt> {
-        let largest = source.float()?;
+        let largest = read_scale(source)?;
         if largest == 0.0 {
             out.fill(0.0);
             return Ok(());
@@ -90,8 +96,12 @@ impl Operator for TernGrad {
     }
 
     fn class(&self, n: usize) -> Class {
-        // The largest ratio of s |y|_1 to |y|_2^2 over all vectors of n values is (1 + sqrt n) / 2.
-        Class::Unbiased(((n as f64).sqrt() - 1.0) / 2.0)
+        // Clipping is a bias, and one without a bound for every vector.
+        if self.clip == 0.0 { Class::Unbiased(omega(n)) } else { Class::Unproven }
+    }
+
+    fn damping(&self, n: usize) -> Option<f64> {
+        Some(1.0 / (1.0 + omega(n)))
     }
 
     fn kinds(&self) -> &'static [Kind] {

@@ -118,6 +118,10 @@ impl Operator for TopK {
         }
     }
 
+    fn kept(&self, n: usize) -> Option<usize> {
+        Some(kept(self.ratio, self.k, n))
+    }
+
     fn kinds(&self) -> &'static [Kind] {
         &[Kind::Positions, Kind::Floats]
     }

@@ -95,6 +95,17 @@ impl Codec {
         Ok(Self { operator, coder, layout, parts, damped: false })
     }
 
+    /// Whether its operator has a factor to be scaled down by.
+    pub fn can_be_damped(&self) -> bool {
+        self.parts.iter().any(|part| self.operator.damping(part.values.len()).is_some())
+    }
+
+    /// Values sent and values there are in each part, for operators that select.
+    pub fn kept(&self) -> Option<Vec<(usize, usize)>> {
+        let one = |part: &Cut| Some((self.operator.kept(part.values.len())?, part.values.len()));
+        self.parts.iter().map(one).collect()
+    }
+
     /// The same codec with every decoded part scaled by `1 / (1 + omega)`: contractive where it was unbiased.
     pub fn damped(self) -> Self {
         Self { damped: true, ..self }
@@ -129,6 +140,7 @@ impl Codec {
         self.parts.iter().map(class).fold(Class::Exact, |all, part| match (all, part) {
             (Class::Unbiased(a), Class::Unbiased(b)) => Class::Unbiased(a.max(b)),
             (Class::Contractive(a), Class::Contractive(b)) => Class::Contractive(a.min(b)),
+            (Class::Unproven, _) | (_, Class::Unproven) => Class::Unproven,
             (Class::Exact, other) | (other, _) => other,
         })
     }
@@ -175,11 +187,12 @@ impl Codec {
             let part = Part { layers: cut.layers(&self.layout), streams: streams.part(index as u32) };
             let out = &mut out[cut.values.clone()];
             self.operator.restore(&mut *reader, &part, out)?;
-            if let (true, Class::Unbiased(omega)) = (self.damped, self.operator.class(out.len())) {
-                let factor = (1.0 / (1.0 + omega)) as f32;
-                out.iter_mut().for_each(|value| *value *= factor);
+            if let (true, Some(factor)) = (self.damped, self.operator.damping(out.len())) {
+                out.iter_mut().for_each(|value| *value *= factor as f32);
             }
         }
-        reader.finish()
+        reader.finish()?;
+        // Senders refuse such values, so nobody has sent them.
+        if first_non_finite(out).is_some() { Err(Corrupt("a value is not finite")) } else { Ok(()) }
     }
 }

@@ -61,10 +61,7 @@ pub struct Link {
 impl Link {
     /// Joins a codec and a rule; where the rule needs a contractive operator and the codec's is unbiased, the codec is scaled down.
     pub fn new(codec: Codec, rule: Box<dyn Rule>) -> Self {
-        let codec = match (rule.need(), codec.class()) {
-            (Need::Contractive, Class::Unbiased(_)) => codec.damped(),
-            _ => codec,
-        };
+        let codec = if rule.need() == Need::Contractive && codec.can_be_damped() { codec.damped() } else { codec };
         Self { codec: Arc::new(codec), rule: Arc::from(rule) }
     }
 }

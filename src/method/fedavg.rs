@@ -50,6 +50,10 @@ impl Method for Fedavg {
         self.local.node(role, setup, 0.0)
     }
 
+    fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        self.local.idle()
+    }
+
     fn check(&self, uplink: &Link, downlink: &Link) -> Result<(), (&'static str, Misfit)> {
         LocalSteps::check(uplink, downlink)
     }

@@ -56,6 +56,10 @@ impl Method for Fedprox {
         self.local.node(role, setup, self.proximal)
     }
 
+    fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        self.local.idle()
+    }
+
     fn check(&self, uplink: &Link, downlink: &Link) -> Result<(), (&'static str, Misfit)> {
         LocalSteps::check(uplink, downlink)
     }

@@ -36,7 +36,7 @@ pub struct LocalSteps {
     /// Samples a step, at least 1, or `full` for all that a client has.
     pub batch_size: BatchSize,
     /// Learning rate of the local steps, at least 0.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1e30))]
     pub learning_rate: f64,
     /// How the learning rate changes from round to round.
     pub learning_rate_schedule: Shape,
@@ -65,7 +65,7 @@ pub struct LocalSteps {
     /// What the server does with the average update: `none` averages, the others are FedAvgM, FedAdagrad, FedAdam, FedYogi.
     pub server_optimiser: Kind,
     /// Step size of the server, at least 0. Absent: 1 for `none` and `momentum`, 0.01 for the adaptive ones.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1e30))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_learning_rate: Option<f64>,
     /// `beta1` of the server, in [0, 1). Absent: 0.9, and 0 for `adagrad`.
@@ -77,8 +77,8 @@ pub struct LocalSteps {
     /// `beta2` of `adam` and `yogi`, in [0, 1).
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub server_beta2: f64,
-    /// `epsilon` of the adaptive server optimisers, greater than 0; part of the method, not a nuisance.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    /// `epsilon` of the adaptive server optimisers, at least 1e-30; part of the method, not a nuisance.
+    #[schemars(range(min = 1e-30, max = 1e30))]
     pub server_epsilon: f64,
     /// Whether the adaptive ones correct their start (`v = 0`, division by `1 - beta^t`); the paper does not.
     pub server_bias_correction: bool,
@@ -121,7 +121,7 @@ pub enum MomentumMemory {
     /// Every round starts without momentum.
     #[default]
     Reset,
-    /// A client keeps its own momentum until it takes part again.
+    /// A client keeps its own momentum until it takes part again; one whose update could not be sent starts again without.
     Keep,
 }
 
@@ -224,6 +224,43 @@ impl LocalSteps {
         vec![Role::Server, Role::Client]
     }
 
+    /// Settings that have no effect beside the others, with the reason.
+    pub fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        let kind = self.server_optimiser;
+        let mut idle = Vec::new();
+        let mut unless = |counts: bool, keys: &[&'static str], reason: &'static str| {
+            if !counts {
+                idle.extend(keys.iter().map(|&key| (key, reason)));
+            }
+        };
+        unless(kind != Kind::None, &["server_momentum"], "counts only with a `server_optimiser`");
+        unless(kind == Kind::Momentum, &["server_nesterov"], "counts only with `server_optimiser = \"momentum\"`");
+        unless(
+            kind.is_adaptive(),
+            &["server_epsilon", "server_bias_correction"],
+            "counts only with `server_optimiser` `adagrad`, `adam` or `yogi`",
+        );
+        unless(
+            matches!(kind, Kind::Adam | Kind::Yogi),
+            &["server_beta2"],
+            "counts only with `server_optimiser` `adam` or `yogi`",
+        );
+        unless(self.momentum > 0.0, &["nesterov", "momentum_memory"], "counts only with `momentum` above 0");
+        let shape = self.learning_rate_schedule;
+        unless(
+            matches!(shape, Shape::RoundStep | Shape::RoundExponential),
+            &["learning_rate_decay"],
+            "counts only with `learning_rate_schedule` `round-step` or `round-exponential`",
+        );
+        unless(
+            shape == Shape::RoundStep,
+            &["learning_rate_decay_rounds"],
+            "counts only with `learning_rate_schedule = \"round-step\"`",
+        );
+        unless(self.local_steps.is_none(), &["local_epochs"], "does not count beside `local_steps`");
+        idle
+    }
+
     /// The downlink carries the model itself, which only some links can.
     pub fn check(_uplink: &Link, downlink: &Link) -> Result<(), (&'static str, Misfit)> {
         if downlink.rule.remembers() {
@@ -231,12 +268,19 @@ impl LocalSteps {
                            use `plain`";
             return Err(("downlink", Misfit { key: "link", message: message.into() }));
         }
-        if let Class::Contractive(_) = downlink.codec.class() {
-            let message = "the downlink carries the model itself, which a biased operator destroys; \
-                           use `identity` or an unbiased operator";
-            return Err(("downlink", Misfit { key: "operator", message: message.into() }));
-        }
-        Ok(())
+        let message = match downlink.codec.class() {
+            Class::Contractive(_) | Class::Unproven => {
+                "the downlink carries the model itself, which a biased operator \
+                destroys; use `identity` or an unbiased operator"
+                    .to_owned()
+            }
+            Class::Unbiased(omega) if omega >= 1.0 => format!(
+                "the downlink carries the model itself, and the error of this operator can be {omega:.1} times as large as the \
+                 model; at most 1 is allowed, such as `natural` or `qsgd` with more levels or smaller buckets"
+            ),
+            _ => return Ok(()),
+        };
+        Err(("downlink", Misfit { key: "operator", message }))
     }
 }
 
@@ -330,7 +374,11 @@ impl Node for Client {
         env.report.samples = outcome.samples;
         env.report.loss_sum = outcome.loss_sum;
         env.report.learning_rate = rate;
-        let sent = self.uplink.send(delta, env.streams_to(NodeId::SERVER))?;
+        let sent = self.uplink.send(delta, env.streams_to(NodeId::SERVER));
+        if sent.is_err() {
+            self.velocity.clear();
+        }
+        let sent = sent?;
         env.report.compression_error = sent.error;
         out.send(To::One(NodeId::SERVER), sent.packet);
         Ok(())

@@ -179,6 +179,11 @@ pub trait Method: Send + Sync {
     /// A new node.
     fn node(&self, role: Role, setup: &Setup) -> Box<dyn Node>;
 
+    /// Settings that have no effect beside the others, with the reason; one that is given nevertheless is a mistake.
+    fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+
     /// Checks the two links: `Err` names the section (`uplink` or `downlink`), its key, and the reason.
     ///
     /// # Errors

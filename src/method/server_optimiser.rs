@@ -43,7 +43,8 @@ impl Kind {
         if self == Self::Adagrad { 0.0 } else { 0.9 }
     }
 
-    fn is_adaptive(self) -> bool {
+    /// Whether every coordinate has a step size of its own.
+    pub fn is_adaptive(self) -> bool {
         matches!(self, Self::Adagrad | Self::Adam | Self::Yogi)
     }
 }

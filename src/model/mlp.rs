@@ -51,6 +51,10 @@ impl Mlp {
 impl Architecture for Mlp {
     fn network(&self, shape: [usize; 3], classes: usize) -> Result<Box<dyn Network>, String> {
         let widths = self.widths(shape, classes);
+        let parameters: usize = widths.windows(2).map(|pair| pair[0] * pair[1] + pair[1]).sum();
+        if u32::try_from(parameters).is_err() {
+            return Err(format!("this `mlp` has {parameters} parameters; at most {} are supported", u32::MAX));
+        }
         let build = |device: &Device| MlpNet {
             layers: widths.windows(2).map(|pair| LinearConfig::new(pair[0], pair[1]).init(device)).collect(),
         };

@@ -55,7 +55,16 @@ pub fn run(
         let round_started = Instant::now();
         let drawn = plan.participation.draw(&plan.holders, plan.general.seed, round);
         let outcome = star.round(round, &drawn, &workers).map_err(|failure| format!("round {round}: {failure}"))?;
-        let evaluation = if round % plan.general.evaluate_every == 0 || round == plan.general.rounds {
+        let interrupted = interrupt.load(Ordering::Relaxed);
+        let mut end = if round == plan.general.rounds {
+            Some(End::Rounds)
+        } else if plan.has_spent(star.network().ledger.totals()) {
+            Some(End::Bits)
+        } else {
+            interrupted.then_some(End::Interrupted)
+        };
+        // The last model is evaluated whatever ends the run.
+        let evaluation = if end.is_some() || round % plan.general.evaluate_every == 0 {
             let by_rotation = evaluate::evaluate(plan, star.model(), &workers);
             summary.accuracy_by_rotation = evaluate::accuracies(&by_rotation);
             let mut all = Evaluation::default();
@@ -66,8 +75,12 @@ pub fn run(
         };
         let mut record = plan.record(round, &outcome, &evaluation, &star);
         summary.reason = outcome.diverged.or_else(|| not_finite(plan, round, &record, star.model()));
+        if plan.is_reached(record.test_accuracy) {
+            end = Some(End::Accuracy);
+        }
         if summary.reason.is_some() {
             record.status = Status::Diverged;
+            end = Some(End::Diverged);
         }
         record.wall_seconds = round_started.elapsed().as_secs_f64();
         summary.rounds = round;
@@ -86,7 +99,7 @@ pub fn run(
             }
             observer.round(&record)?;
         }
-        if let Some(end) = plan.ends(&summary, &record, interrupt.load(Ordering::Relaxed)) {
+        if let Some(end) = end {
             summary.end = end;
             break;
         }

@@ -9,19 +9,17 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Participation, Round, RoundRecord, Sampling, Star, Status, Weights,
-    record::{End, Summary, mean},
-};
+use super::{Participation, Round, RoundRecord, Sampling, Star, Status, Weights, record::mean};
 use crate::{
     catalogue::{self, Entry, schema_of},
-    compress::{self, Granularity, Misfit, Operator},
+    compress::{self, Class, Granularity, Misfit, Operator},
     data::{self, Dataset, Options, Pixels, Source},
     digest::{sha256, sha256_floats},
     layout::Layout,
     link::{self, Codec, Link},
     method::{self, Method, Population, Setup},
     model::{self, Architecture, Engine, Evaluation, start_vector},
+    network::Totals,
     partition::{self, Partition, Partitioner},
     payload::Kind,
     rng::{Address, Purpose},
@@ -89,6 +87,15 @@ fn link_schema() -> serde_json::Value {
     schema
 }
 
+/// Sections and the keys that name their parts, in the order of the slots.
+const SECTIONS: [(&str, &str); 6] = [
+    ("data", "name"),
+    ("partition", "name"),
+    ("model", "name"),
+    ("method", "name"),
+    ("uplink", "operator"),
+    ("downlink", "operator"),
+];
 const DATA: usize = 0;
 const PARTITION: usize = 1;
 const MODEL: usize = 2;
@@ -98,14 +105,17 @@ const DOWNLINK: usize = 5;
 
 /// The sections of a scenario, from the catalogues.
 pub fn slots() -> Vec<Slot> {
-    let slot = |section, selector, default, common, parts| Slot { section, selector, default, common, parts };
+    let slot = |at: usize, listing, default, common, parts| {
+        let (section, selector) = SECTIONS[at];
+        Slot { section, selector, listing, default, common, parts }
+    };
     vec![
-        slot("data", "name", None, schema_of::<Options>(), parts(data::CATALOGUE)),
-        slot("partition", "name", Some("iid"), schema_of::<PartitionSettings>(), parts(partition::CATALOGUE)),
-        slot("model", "name", None, schema_of::<ModelSettings>(), parts(model::CATALOGUE)),
-        slot("method", "name", Some("fedavg"), schema_of::<Participation>(), parts(method::CATALOGUE)),
-        slot("uplink", "operator", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
-        slot("downlink", "operator", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
+        slot(DATA, "data", None, schema_of::<Options>(), parts(data::CATALOGUE)),
+        slot(PARTITION, "partitioners", Some("iid"), schema_of::<PartitionSettings>(), parts(partition::CATALOGUE)),
+        slot(MODEL, "models", None, schema_of::<ModelSettings>(), parts(model::CATALOGUE)),
+        slot(METHOD, "methods", Some("fedavg"), schema_of::<Participation>(), parts(method::CATALOGUE)),
+        slot(UPLINK, "operators", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
+        slot(DOWNLINK, "operators", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
     ]
 }
 
@@ -166,6 +176,15 @@ impl Plan {
         let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
         let network = model::network(&*self.architecture, shape, classes, self.engine);
         Box::new(NetworkObjective::new(network.expect("the plan has built it once"), self.shards.clone()))
+    }
+
+    /// What computes gradients, in words.
+    pub fn engine(&self) -> &'static str {
+        let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
+        match (self.engine, self.architecture.steps(shape, classes)) {
+            (Engine::Auto, Some(_)) => "stack",
+            _ => "burn flex",
+        }
     }
 
     /// The server before its first round.
@@ -238,25 +257,16 @@ impl Plan {
         }
     }
 
-    /// Whether the run ends after this round, and why.
-    pub(super) fn ends(&self, summary: &Summary, record: &RoundRecord, interrupted: bool) -> Option<End> {
-        let stop = &self.general.stop;
+    /// Whether the bits of the scenario are spent.
+    pub(super) fn has_spent(&self, totals: &Totals) -> bool {
         let reached = |wanted: Option<u64>, spent: u64| wanted.is_some_and(|wanted| spent >= wanted);
-        if record.status == Status::Diverged {
-            Some(End::Diverged)
-        } else if stop.accuracy.is_some_and(|wanted| record.test_accuracy.is_some_and(|reached| reached >= wanted)) {
-            Some(End::Accuracy)
-        } else if reached(stop.total_bits, summary.totals.bits())
-            || reached(stop.uplink_bits, summary.totals.uplink_bits)
-        {
-            Some(End::Bits)
-        } else if record.round == self.general.rounds {
-            Some(End::Rounds)
-        } else if interrupted {
-            Some(End::Interrupted)
-        } else {
-            None
-        }
+        reached(self.general.stop.total_bits, totals.bits())
+            || reached(self.general.stop.uplink_bits, totals.uplink_bits)
+    }
+
+    /// Whether an evaluation reaches the accuracy of the scenario.
+    pub(super) fn is_reached(&self, accuracy: Option<f64>) -> bool {
+        self.general.stop.accuracy.is_some_and(|wanted| accuracy.is_some_and(|accuracy| accuracy >= wanted))
     }
 }
 
@@ -292,6 +302,15 @@ impl Builder<'_> {
         let layout = network.map(|network| Arc::new(network.layout().clone()));
         let method: Option<Box<dyn Method>> =
             section(METHOD).and_then(|section| self.part(method::CATALOGUE, section, METHOD, &mut resolved));
+        if let (Some(method), Some(section)) = (&method, section(METHOD)) {
+            for (key, reason) in method.idle() {
+                if section.settings.contains_key(key) {
+                    self.fail(format!("method.{key}"), format!("`{key}` {reason}"));
+                }
+                // What has no effect is no part of a run's identity either.
+                resolved.remove("method", key);
+            }
+        }
         let participation = section(METHOD).and_then(|section| self.participation(section, &mut resolved));
         let mut link = |slot: usize| {
             let section = section(slot)?;
@@ -308,6 +327,13 @@ impl Builder<'_> {
         notes.extend(partition.notes.iter().cloned());
         let holders: Vec<u32> =
             (0..).zip(&partition.shares).filter(|(_, share)| !share.samples.is_empty()).map(|(i, _)| i).collect();
+        if !uplink.rule.remembers() && matches!(uplink.codec.class(), Class::Contractive(_) | Class::Unproven) {
+            notes.push(
+                "[uplink] the operator is biased and a plain link remembers nothing: what is left out of a message is lost; \
+                 `link = \"error-feedback\"` adds it to the next one"
+                    .to_owned(),
+            );
+        }
         for (name, link) in [("uplink", &uplink), ("downlink", &downlink)] {
             if link.codec.is_damped() {
                 let class = link.codec.class();
@@ -327,9 +353,9 @@ impl Builder<'_> {
         let start = start_vector(&layout, general.seed);
         let name = |slot: usize| sections[slot].as_ref().map(|section| section.name.clone());
         let names = [name(METHOD)?, name(UPLINK)?, name(DOWNLINK)?];
-        let (resolved, hash) = resolved.finish();
         let stem = self.document.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let digest = partition::Passport::new(&partition, &dataset.train.labels, dataset.classes).digest;
+        let (resolved, hash) = resolved.finish(&[&dataset.digest, &digest]);
         Some(Plan {
             scenario: stem.unwrap_or_else(|| "scenario".into()),
             run: format!("{}-{}-seed{}-{hash}", names[0], names[1], general.seed),
@@ -366,7 +392,7 @@ impl Builder<'_> {
         slot: usize,
         resolved: &mut Resolved,
     ) -> Option<Box<P>> {
-        let Slot { section: path, selector, .. } = slots().swap_remove(slot);
+        let (path, selector) = SECTIONS[slot];
         let entry = catalogue::find(catalogue, &section.name).expect("the check knows this name");
         match (entry.build)(section.settings.clone()) {
             Ok(built) => {
@@ -392,6 +418,9 @@ impl Builder<'_> {
         let options: Options = section.common.clone().try_into().expect("the check knows these keys");
         resolved.add("data", catalogue::write(&options));
         let directory = options.directory.as_ref().map(|path| self.document.resolve_path("data.directory", path));
+        if let Some(directory) = &directory {
+            resolved.absolute("data", "directory", directory);
+        }
         let directory: PathBuf = data::directory(directory.as_deref());
         // Only synthetic data depend on the seed; what has files is the same for all seeds.
         let seed = if source.remote().is_some() { 0 } else { seed };
@@ -403,6 +432,10 @@ impl Builder<'_> {
         let checked = loaded.and_then(|dataset| Pixels::new(&dataset, &options).map(|pixels| (dataset, pixels)));
         match checked {
             Ok((dataset, pixels)) => {
+                // Data that depend on the seed serve one run only.
+                if source.remote().is_none() {
+                    cache.loaded.clear();
+                }
                 cache.loaded.insert(key, dataset.clone());
                 let notes = dataset.warnings.clone();
                 Some((dataset, pixels, notes))
@@ -433,6 +466,9 @@ impl Builder<'_> {
             _ => None,
         };
         let document = self.document;
+        if let Some(path) = section.settings.get("path").and_then(toml::Value::as_str) {
+            resolved.absolute("partition", "path", &document.resolve_path("partition.path", path));
+        }
         let read = |path: &str| -> Result<String, String> {
             let path = document.resolve_path("partition.path", path);
             let shown = std::path::absolute(&path).unwrap_or(path);
@@ -546,15 +582,29 @@ impl Resolved {
         table.as_table_mut().expect("sections are tables").extend(settings);
     }
 
-    /// The table, and eight hexadecimal digits of its hash. Where the data lie does not count, only what they are.
-    fn finish(self) -> (toml::Table, String) {
-        let mut counted = self.table.clone();
-        if let Some(data) = counted.get_mut("data").and_then(toml::Value::as_table_mut) {
-            data.remove("directory");
+    fn remove(&mut self, section: &str, key: &str) {
+        if let Some(section) = self.table.get_mut(section).and_then(toml::Value::as_table_mut) {
+            section.remove(key);
         }
-        let text =
-            format!("{RESULTS_VERSION}\n{}", toml::to_string(&counted).expect("tables of plain values are TOML"));
+    }
+
+    /// The table, and eight hexadecimal digits of its hash together with the digests of what it names: where files lie does not
+    /// count, only what is in them.
+    fn finish(self, digests: &[&str]) -> (toml::Table, String) {
+        let mut counted = Self { table: self.table.clone() };
+        counted.remove("data", "directory");
+        counted.remove("partition", "path");
+        let text = toml::to_string(&counted.table).expect("tables of plain values are TOML");
+        let text = format!("{RESULTS_VERSION}\n{}\n{text}", digests.join("\n"));
         (self.table, sha256(text.as_bytes())[..8].to_owned())
+    }
+
+    /// Replaces a path by where it leads from the root, so that the stored scenario works from any folder.
+    fn absolute(&mut self, section: &str, key: &str, path: &Path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(value) = self.table.get_mut(section).and_then(|section| section.get_mut(key)) {
+            *value = path.to_string_lossy().into_owned().into();
+        }
     }
 }
 

@@ -115,15 +115,18 @@ impl<'a> Star<'a> {
         let ids: Vec<NodeId> = drawn.iter().map(|&client| NodeId(client)).collect();
         let mut present: Vec<Present> = drawn.iter().map(|&client| self.wake(client)).collect();
         let mut diverged = None;
-        for (phase, role) in self.method.phases().into_iter().enumerate() {
+        let phases = self.method.phases();
+        for (phase, &role) in phases.iter().enumerate() {
             if diverged.is_some() {
                 break;
             }
             match role {
                 Role::Server => diverged = self.server_speaks(round, phase, &ids, &mut present)?,
                 Role::Client => {
+                    // Clients that have spoken for the last time keep only their memory, however many there are.
+                    let is_last = phase + 1 == phases.len();
                     for block in present.chunks_mut(BLOCK) {
-                        self.clients_speak(round, phase, &ids, block, workers, &mut diverged)?;
+                        self.clients_speak(round, phase, is_last, &ids, block, workers, &mut diverged)?;
                     }
                     if diverged.is_none() {
                         self.server.conclude(&mut self.place.env(round, phase, NodeId::SERVER))?;
@@ -175,10 +178,12 @@ impl<'a> Star<'a> {
     }
 
     /// A block of clients takes its messages, works and speaks, all in parallel; the server listens in order.
+    #[allow(clippy::too_many_arguments, reason = "the coordinates of one block of work")]
     fn clients_speak(
         &mut self,
         round: u32,
         phase: usize,
+        is_last: bool,
         ids: &[NodeId],
         block: &mut [Present],
         workers: &Workers<'_>,
@@ -191,8 +196,11 @@ impl<'a> Star<'a> {
             for message in std::mem::take(&mut client.inbox) {
                 client.node.absorb(&mut env, &message)?;
             }
-            client.node.emit(&mut env, &mut outbox)?;
-            Ok((outbox, env.report))
+            let emitted = client.node.emit(&mut env, &mut outbox);
+            if is_last {
+                client.node.rest();
+            }
+            emitted.map(|()| (outbox, env.report))
         });
         for (client, spoken) in block.iter_mut().zip(spoken) {
             let id = NodeId(client.round.client);

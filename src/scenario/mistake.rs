@@ -86,7 +86,7 @@ impl Diagnostic for Located {
 /// A scenario that cannot run, with every reason.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// Name of the scenario file as the user gave it.
+    /// Name of the scenario file as the user gave it; empty where the command line itself is wrong.
     pub scenario: String,
     /// Every mistake that was found, in the order of checking; never empty.
     pub mistakes: Vec<Located>,
@@ -94,6 +94,9 @@ pub struct Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.scenario.is_empty() {
+            return write!(f, "the command line is wrong");
+        }
         match self.mistakes.len() {
             1 => write!(f, "cannot run `{}`", self.scenario),
             n => write!(f, "cannot run `{}`: {n} mistakes", self.scenario),

@@ -22,6 +22,8 @@ pub struct Slot {
     pub section: &'static str,
     /// Key in the section that names the part: `operator` or `name`.
     pub selector: &'static str,
+    /// What `fedbits list` calls the parts.
+    pub listing: &'static str,
     /// The part taken when the section or the key is absent; `None` if it must be named.
     pub default: Option<&'static str>,
     /// Schema of the keys that the section has whatever part is named.
@@ -133,7 +135,8 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
         }
     }
     let sections = slots.iter().map(|slot| check_section(document, slot, mistakes)).collect();
-    Checked { general: general.try_into().unwrap_or_default(), sections }
+    let general = general.try_into().expect("the check knows the keys, kinds and ranges of what it lets through");
+    Checked { general, sections }
 }
 
 fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
@@ -172,7 +175,7 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
         let mistake = Mistake::new(full, message).label("not in the catalogue");
         mistakes.push(match nearest(name, names) {
             Some(near) => mistake.help(format!("did you mean `{near}`?")),
-            None => mistake.help(format!("`fedbits list {}s` describes them", kind_of(slot))),
+            None => mistake.help(format!("`fedbits list {}` describes them", slot.listing)),
         });
         return None;
     };

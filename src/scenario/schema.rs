@@ -162,11 +162,10 @@ fn check_scalar(
         mistakes.push(Mistake::new(path, format!("`{key}` is {number}, not a finite number")).label("not finite"));
         return None;
     }
-    let bound = |name: &str| schema.get(name).and_then(Schema::as_f64);
-    let inside = bound("minimum").is_none_or(|least| number >= least)
-        && bound("maximum").is_none_or(|most| number <= most)
-        && bound("exclusiveMinimum").is_none_or(|least| number > least)
-        && bound("exclusiveMaximum").is_none_or(|most| number < most);
+    let inside = bound(schema, "minimum").is_none_or(|least| number >= least)
+        && bound(schema, "maximum").is_none_or(|most| number <= most)
+        && bound(schema, "exclusiveMinimum").is_none_or(|least| number > least)
+        && bound(schema, "exclusiveMaximum").is_none_or(|most| number < most);
     if !inside {
         let range = range(schema).unwrap_or_default();
         mistakes.push(Mistake::new(path, format!("`{key}` is {scalar}, but must be {range}")).label("out of range"));
@@ -265,12 +264,26 @@ fn words(schema: &Schema) -> Option<Vec<&str>> {
     choices.iter().map(|choice| choice.get("const").and_then(Schema::as_str)).collect()
 }
 
+/// A bound of a number: the one that is given, or the one that its width implies.
+fn bound(schema: &Schema, name: &str) -> Option<f64> {
+    let implied = match (schema.get("format").and_then(Schema::as_str), name) {
+        (Some("uint8" | "uint16" | "uint32" | "uint64"), "minimum") => Some(0.0),
+        (Some("uint8"), "maximum") => Some(f64::from(u8::MAX)),
+        (Some("uint16"), "maximum") => Some(f64::from(u16::MAX)),
+        (Some("uint32"), "maximum") => Some(f64::from(u32::MAX)),
+        // Whole numbers beyond 2^53 are not all floats; none of our settings needs them.
+        (Some("uint64"), "maximum") => Some(9_007_199_254_740_992.0),
+        _ => None,
+    };
+    schema.get(name).and_then(Schema::as_f64).or(implied)
+}
+
 fn range(schema: &Schema) -> Option<String> {
-    let bound = |name: &str| schema.get(name).and_then(Schema::as_f64);
-    let least = bound("minimum").map(|v| format!("at least {v}"));
-    let least = least.or(bound("exclusiveMinimum").map(|v| format!("greater than {v}")));
-    let most = bound("maximum").map(|v| format!("at most {v}"));
-    let most = most.or(bound("exclusiveMaximum").map(|v| format!("less than {v}")));
+    let least = bound(schema, "exclusiveMinimum").map(|v| format!("greater than {v}"));
+    let least = least.or(bound(schema, "minimum").map(|v| format!("at least {v}")));
+    // A limit that only the width implies is shown when it is broken, not in every list.
+    let most = bound(schema, "maximum").map(|v| format!("at most {v}"));
+    let most = most.or(bound(schema, "exclusiveMaximum").map(|v| format!("less than {v}")));
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least} and {most}")),
         (least, most) => least.or(most),

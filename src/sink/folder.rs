@@ -26,10 +26,10 @@ pub struct Folder {
 pub enum State {
     /// Nothing: there is no such folder.
     Absent,
-    /// A run that came to its end; its `run.json`.
-    Finished(Value),
-    /// A run that did not, or something else.
-    Unfinished,
+    /// A run that came to its end, also by diverging; its `run.json`.
+    Ended(Value),
+    /// A run that did not: what its `run.json` says of it.
+    Unfinished(String),
 }
 
 /// A folder that cannot be made or written.
@@ -50,9 +50,10 @@ impl State {
             return Self::Absent;
         }
         let manifest = fs::read_to_string(path.join("run.json")).ok();
-        match manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()) {
-            Some(manifest) if manifest["state"] == "finished" => Self::Finished(manifest),
-            _ => Self::Unfinished,
+        let manifest = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or(Value::Null);
+        match manifest["state"].as_str() {
+            Some("finished" | "diverged") => Self::Ended(manifest),
+            state => Self::Unfinished(state.unwrap_or("without `run.json`").to_owned()),
         }
     }
 }
@@ -82,6 +83,14 @@ impl Folder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Notes that the run could not go on, as far as that can still be written.
+    pub fn fail(&mut self, reason: &str) {
+        self.manifest["state"] = "failed".into();
+        self.manifest["reason"] = reason.into();
+        // What made the run fail, such as a full disk, may prevent this as well.
+        let _ = self.write_manifest();
     }
 
     fn write_manifest(&self) -> Result<(), StateError> {
@@ -115,7 +124,7 @@ fn manifest(plan: &Plan, threads: usize) -> Value {
         "run": plan.run,
         "threads": threads,
         "device": format!("cpu, {}", std::env::consts::ARCH),
-        "engine": "burn 0.22.1 flex",
+        "engine": plan.engine(),
         "data_digest": plan.shards.dataset.digest,
         "partition_digest": plan.partition_digest,
         "start_digest": plan.start_digest,

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
-    run::{Observer, Plan, RoundRecord, Status, Summary},
+    run::{Observer, Plan, RoundRecord, Summary},
     units::Bits,
 };
 
@@ -21,6 +21,8 @@ pub struct Progress {
     rounds: u32,
     last_line: Option<Instant>,
     accuracy: Option<f64>,
+    /// A line that was held back.
+    pending: Option<String>,
 }
 
 impl Progress {
@@ -34,7 +36,17 @@ impl Progress {
             bar.tick();
             bar
         });
-        Self { bar, rounds, last_line: None, accuracy: None }
+        Self { bar, rounds, last_line: None, accuracy: None, pending: None }
+    }
+}
+
+impl Progress {
+    fn write_pending(&mut self) {
+        if let Some(line) = self.pending.take() {
+            self.last_line = Some(Instant::now());
+            // Progress is worth less than the run: a closed standard error does not end it.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
     }
 }
 
@@ -48,21 +60,16 @@ impl Observer for Progress {
             bar.set_position(u64::from(record.round));
             return Ok(());
         }
-        let is_last = record.round == self.rounds || record.status == Status::Diverged;
-        if is_last || self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
-            self.last_line = Some(Instant::now());
-            // Progress is worth less than the run: a closed standard error does not end it.
-            let _ = writeln!(
-                std::io::stderr(),
-                "round {}/{}: accuracy {accuracy}, up {up}, down {down}",
-                record.round,
-                self.rounds
-            );
+        self.pending =
+            Some(format!("round {}/{}: accuracy {accuracy}, up {up}, down {down}", record.round, self.rounds));
+        if self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
+            self.write_pending();
         }
         Ok(())
     }
 
     fn end(&mut self, _plan: &Plan, _summary: &Summary) -> Result<(), String> {
+        self.write_pending();
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

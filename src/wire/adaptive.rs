@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coder, MessageReader, MessageWriter,
+    Coder, EVERYTHING, MessageReader, MessageWriter,
     bits::fixed_width,
     enumerative::{get_floats, get_subset, put_floats, put_subset},
     range::{Adaptive as Context, RangeDecoder, RangeEncoder},
@@ -39,7 +39,7 @@ impl Named for Adaptive {
 
 impl Coder for Adaptive {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        EVERYTHING
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coder, MessageReader, MessageWriter,
+    Coder, EVERYTHING, MessageReader, MessageWriter,
     elias::Elias,
     integer::Delta,
     sparse::{SparseReader, SparseWriter},
@@ -33,7 +33,7 @@ impl Named for EliasDelta {
 
 impl Coder for EliasDelta {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        EVERYTHING
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coder, MessageReader, MessageWriter,
+    Coder, EVERYTHING, MessageReader, MessageWriter,
     bits::{BitReader, BitWriter},
     elias::Elias,
     integer::{IntegerCode, Omega},
-    sparse::{SparseCode, get_signs, level, put_signs},
+    sparse::{SparseCode, get_signs, get_symbols, level, put_signs},
 };
 use crate::{
     catalogue::Named,
@@ -35,7 +35,7 @@ impl Named for EliasDense {
 
 impl Coder for EliasDense {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        EVERYTHING
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
@@ -99,15 +99,7 @@ impl Source for DenseReader<'_> {
     }
 
     fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt> {
-        let mut values = Vec::with_capacity(n);
-        for _ in 0..n {
-            let symbol = SPARSE.get_symbol(&mut self.0, alphabet)?;
-            if symbol >= u64::from(alphabet) {
-                return Err(Corrupt("a symbol is outside its alphabet"));
-            }
-            values.push(symbol as u16);
-        }
-        Ok(values)
+        get_symbols(SPARSE, &mut self.0, n, alphabet)
     }
 
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coder, MessageReader, MessageWriter,
+    Coder, EVERYTHING, MessageReader, MessageWriter,
     elias::Elias,
     integer::Gamma,
     sparse::{SparseReader, SparseWriter},
@@ -32,7 +32,7 @@ impl Named for EliasGamma {
 
 impl Coder for EliasGamma {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        EVERYTHING
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {

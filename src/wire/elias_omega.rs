@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coder, MessageReader, MessageWriter,
+    Coder, EVERYTHING, MessageReader, MessageWriter,
     elias::Elias,
     integer::Omega,
     sparse::{SparseReader, SparseWriter},
@@ -35,7 +35,7 @@ impl Named for EliasOmega {
 
 impl Coder for EliasOmega {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        EVERYTHING
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {

@@ -36,10 +36,6 @@ impl Coder for Fixed {
         &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
     }
 
-    fn unbounded_levels(&self) -> bool {
-        false
-    }
-
     fn writer(&self) -> Box<dyn MessageWriter> {
         Box::new(FixedWriter(BitWriter::default()))
     }

@@ -33,10 +33,6 @@ use crate::{
 pub trait Coder: Send + Sync {
     /// The kinds of sections that it can write.
     fn kinds(&self) -> &'static [Kind];
-    /// Whether it can write levels without a largest magnitude.
-    fn unbounded_levels(&self) -> bool {
-        true
-    }
     /// An empty message.
     fn writer(&self) -> Box<dyn MessageWriter>;
     /// The sections of a message, from its first bit.
@@ -58,6 +54,10 @@ pub trait MessageReader: Source {
     /// Fails unless the message ends here.
     fn finish(&mut self) -> Result<(), Corrupt>;
 }
+
+/// All kinds of sections.
+const EVERYTHING: &[Kind] =
+    &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels, Kind::UnboundedLevels];
 
 /// All coders.
 pub const CATALOGUE: &[Entry<dyn Coder>] = &[

@@ -45,7 +45,7 @@ pub trait SparseCode: Copy + Send + Sync + 'static {
 }
 
 /// The kinds that a sparse code writes when symbols without order mean nothing to it.
-pub const ALL_BUT_SYMBOLS: &[Kind] = &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Levels];
+pub const ALL_BUT_SYMBOLS: &[Kind] = &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Levels, Kind::UnboundedLevels];
 
 /// A message under a sparse code.
 #[derive(Debug)]
@@ -122,15 +122,7 @@ impl<C: SparseCode> Source for SparseReader<'_, C> {
     }
 
     fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt> {
-        let mut values = Vec::with_capacity(n);
-        for _ in 0..n {
-            let symbol = self.code.get_symbol(&mut self.bits, alphabet)?;
-            if symbol >= u64::from(alphabet) {
-                return Err(Corrupt("a symbol is outside its alphabet"));
-            }
-            values.push(symbol as u16);
-        }
-        Ok(values)
+        get_symbols(self.code, &mut self.bits, n, alphabet)
     }
 
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
@@ -153,6 +145,24 @@ impl<C: SparseCode> MessageReader for SparseReader<'_, C> {
     fn finish(&mut self) -> Result<(), Corrupt> {
         self.bits.finish()
     }
+}
+
+/// Reads `n` symbols below `alphabet`.
+pub fn get_symbols(
+    code: impl SparseCode,
+    bits: &mut BitReader<'_>,
+    n: usize,
+    alphabet: u32,
+) -> Result<Vec<u16>, Corrupt> {
+    let mut values = Vec::with_capacity(n);
+    for _ in 0..n {
+        let symbol = code.get_symbol(bits, alphabet)?;
+        if symbol >= u64::from(alphabet) {
+            return Err(Corrupt("a symbol is outside its alphabet"));
+        }
+        values.push(symbol as u16);
+    }
+    Ok(values)
 }
 
 /// A level from its sign and magnitude; fails outside the range.

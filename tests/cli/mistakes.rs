@@ -105,6 +105,12 @@ fn combinations_that_cannot_work_are_refused_with_the_reason() {
         ("uplink={operator=\"qsgd\",ratio=0.1}", &["`ratio` belongs to `top-k`", "'uplink={operator=\"qsgd\"}'"]),
         ("model.name=mlpp", &["unknown model `mlpp`", "did you mean `mlp`?"]),
         ("data.train_samples=301", &["301", "300"]),
+        ("downlink={operator=\"terngrad\"}", &["biased operator"]),
+        ("downlink={operator=\"rand-k\",ratio=0.01}", &["99.8 times as large as the model"]),
+        ("method.server_momentum=0.95", &["`server_momentum` counts only with a `server_optimiser`"]),
+        ("rounds=5000000000", &["`rounds` is 5000000000, but must be at least 1 and at most 4294967295"]),
+        ("partition.clients=5000000000", &["at most 4294967295"]),
+        ("model.hidden=[65536,65536]", &["parameters; at most 4294967295 are supported"]),
     ];
     for (override_, wanted) in cases {
         refuse(&place, &["small.toml", override_], wanted);
@@ -124,7 +130,7 @@ fn overrides_are_as_strict_as_the_file() {
     refuse(&place, &["absent.toml"], &["cannot read", "absent.toml"]);
     let output = place.fedbits(&["run", "small.toml", "--threads", "-1"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(errors(&output).contains("-1 is not in 1..65535") || errors(&output).contains("-1"), "{}", errors(&output));
+    assert!(errors(&output).contains("-1 is not in 1..=65535"), "{}", errors(&output));
     let output = place.fedbits(&["run", "small.toml", "--seeds", "3..3"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(errors(&output).contains("is empty"), "{}", errors(&output));
@@ -169,4 +175,33 @@ fn data_directories_start_from_the_file_or_the_current_folder() {
     assert!(in_file.contains(folder.join("my data").join("mnist").to_str().unwrap()), "{in_file}");
     let on_line = squeezed(missing(&["check", "deep/s.toml", "data.directory=elsewhere"]));
     assert!(on_line.contains(place.path().join("elsewhere").join("mnist").to_str().unwrap()), "{on_line}");
+}
+
+#[test]
+fn numbers_beyond_their_width_are_refused_for_every_key() {
+    use fedbits::scenario::{Document, check, schema::properties};
+    let slots = fedbits::run::slots();
+    let mut tried = 0;
+    for slot in &slots {
+        for (part, own) in &slot.parts {
+            for (key, of) in properties(own).chain(properties(&slot.common)) {
+                if of["type"] != "integer" && of["type"] != serde_json::json!(["integer", "null"]) {
+                    continue;
+                }
+                for value in ["-1", "9223372036854775807"] {
+                    let text = format!("[{0}]\n{1} = \"{part}\"\n{key} = {value}\n", slot.section, slot.selector);
+                    let document = Document::parse("width.toml", &text, &[]).expect("the syntax is right");
+                    let mut mistakes = Vec::new();
+                    check(&document, &slots, &mut mistakes);
+                    let path = format!("{}.{key}", slot.section);
+                    assert!(
+                        mistakes.iter().any(|mistake| mistake.path == path),
+                        "{path} = {value} of `{part}` is accepted"
+                    );
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 50, "{tried}");
 }

@@ -125,7 +125,12 @@ fn a_finished_run_is_shown_and_never_overwritten() {
     place.succeed(&["run", "small.toml", "--quiet", "--force"]);
     let runs = place.runs("results");
     assert_eq!(runs.len(), 2);
-    assert_eq!(without_times(&runs[0].join("rounds.csv")), without_times(&runs[1].join("rounds.csv")));
+    let names: Vec<String> = runs.iter().map(|run| rows(&run.join("rounds.csv"))[0]["run"].clone()).collect();
+    for (run, name) in runs.iter().zip(&names) {
+        assert!(run.ends_with(name), "a run is named by its folder");
+    }
+    let [first, second] = [0, 1].map(|i| without_times(&runs[i].join("rounds.csv")).replace(&names[i], "RUN"));
+    assert_eq!(first, second);
     // A run that did not finish is left alone, too.
     let manifest = std::fs::read_to_string(folder.join("run.json")).unwrap().replace("\"finished\"", "\"running\"");
     std::fs::write(folder.join("run.json"), manifest).unwrap();
@@ -153,6 +158,78 @@ fn the_stored_scenario_repeats_the_run() {
 }
 
 #[test]
+fn paths_of_a_stored_scenario_lead_where_they_led_and_contents_name_a_run() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("deep")).unwrap();
+    let scenario = SMALL
+        .replace("name = \"dirichlet-client\"\nclients = 10\nalpha = 0.5", "name = \"file\"\npath = \"split.csv\"");
+    place.file("deep/s.toml", &scenario);
+    let split = |swap: u32| {
+        let line = |sample: u32| format!("{},{sample}\n", if sample < swap { 1 } else { sample % 2 });
+        format!("client,sample\n{}", (0..300).map(line).collect::<String>())
+    };
+    place.file("deep/split.csv", &split(0));
+    place.succeed(&["run", "deep/s.toml", "--quiet"]);
+    let first = place.run("results");
+    let stored = place.file("stored.toml", &std::fs::read_to_string(first.join("scenario.toml")).unwrap());
+    place.succeed(&["run", stored.to_str().unwrap(), "--quiet", "--results", "again"]);
+    assert_eq!(place.run("again").file_name(), first.file_name());
+    // The same path with other contents is another run.
+    place.file("deep/split.csv", &split(100));
+    place.succeed(&["run", "deep/s.toml", "--quiet"]);
+    assert_eq!(place.runs("results").len(), 2);
+}
+
+#[test]
+fn a_client_whose_update_failed_can_take_part_again() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    for memory in ["reset", "keep"] {
+        let settings = [
+            "run",
+            "small.toml",
+            "rounds=12",
+            "--quiet",
+            "--results",
+            memory,
+            "stop.non_finite=leave-out",
+            "method.participation=1",
+            "method.learning_rate=1e30",
+            "method.learning_rate_schedule=round-exponential",
+            "method.learning_rate_decay=0.0001",
+        ];
+        let memory = format!("method.momentum_memory={memory}");
+        let mut arguments = settings.to_vec();
+        arguments.push(&memory);
+        place.succeed(&arguments);
+        let rows = rows(&place.run(settings[5]).join("rounds.csv"));
+        assert_eq!(
+            (rows[0]["clients_reported"].as_str(), rows[11]["clients_reported"].as_str()),
+            ("0", "10"),
+            "{memory}"
+        );
+    }
+}
+
+#[test]
+fn convolutions_are_the_same_on_any_number_of_threads() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    for engine in ["auto", "burn"] {
+        let model = format!("model={{name=\"cifar-small-cnn\",engine=\"{engine}\"}}");
+        let data = "data={name=\"synthetic\",train=120,test=700,height=16,width=16}";
+        let text = |threads: &str| {
+            let results = format!("{engine}{threads}");
+            let arguments =
+                ["run", "small.toml", data, &model, "rounds=2", "--threads", threads, "--quiet", "--results", &results];
+            place.succeed(&arguments);
+            without_times(&place.run(&results).join("rounds.csv"))
+        };
+        assert_eq!(text("1"), text("3"), "{engine}");
+    }
+}
+
+#[test]
 fn runs_stop_where_they_are_told_to() {
     let place = Place::new();
     place.file("small.toml", SMALL);
@@ -168,6 +245,8 @@ fn runs_stop_where_they_are_told_to() {
     let spent = rounds("bits", &["stop.uplink_bits=500000"]);
     let last = number(spent.last().unwrap(), "cumulative_uplink_bits");
     assert!(last >= 500_000.0 && last - number(spent.last().unwrap(), "uplink_bits") < 500_000.0);
+    let late = rounds("late", &["stop.uplink_bits=500000", "evaluate_every=20"]);
+    assert!(!late.last().unwrap()["test_accuracy"].is_empty(), "the last model is evaluated whatever ends the run");
     let sparse = rounds("sparse", &["rounds=5", "evaluate_every=2"]);
     let evaluated: Vec<bool> = sparse.iter().map(|row| !row["test_accuracy"].is_empty()).collect();
     assert_eq!(evaluated, [false, true, false, true, true], "and after the last round");
@@ -179,6 +258,12 @@ fn divergence_is_a_row_and_an_exit_code() {
     place.file("small.toml", SMALL);
     let output = place.fedbits(&["run", "small.toml", "method.learning_rate=1e30", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
+    let again = place.fedbits(&["run", "small.toml", "method.learning_rate=1e30", "--quiet"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&again.stdout).contains("it diverged: round 1"),
+        "it has ended and is not run again"
+    );
     let rows = rows(&place.run("results").join("rounds.csv"));
     assert_eq!(rows.last().unwrap()["status"], "diverged");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
