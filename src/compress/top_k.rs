@@ -13,7 +13,8 @@ use crate::{
 ///
 /// # Formula
 /// `C(x)_i = x_i` if `i` is among the `k` largest `|x_i|`, else `0`; ties go to the lower index.
-/// `k` is given, or `max(1, round(ratio n))` for every part; it is at most the length `n` of the part.
+/// `k` is given, or `max(1, round(ratio n))` for every part. Parts shorter than `k` are kept whole; a `k` beyond the longest part is
+/// refused. `fedbits check` prints what every part keeps.
 ///
 /// # Bits
 /// `32 k` for the values and the code of a `k`-subset of `n` positions: `k ceil(log2 n)` with the fixed coder, `log2 C(n, k)`

@@ -10,7 +10,8 @@ use crate::{catalogue::Named, compress::Misfit, link::Link};
 ///
 /// # Update
 /// Client `k`: `y = x`; for every batch `y -= eta grad f_k(y)`; `D_k = x - y`. Server: `x -= eta_g sum_k (n_k / n) D_k`, the sum over
-/// the clients that reported, or one of the server optimisers on the average.
+/// the clients that reported and `n` their samples (with Bernoulli sampling: the expected number of samples of a round), or one of
+/// the server optimisers on the average.
 ///
 /// # Sent
 /// Down: the model to every client of the round. Up: `D_k`, through the uplink's operator and rule.

@@ -31,7 +31,8 @@ impl Default for Participation {
 pub enum Sampling {
     /// `max(1, round(participation n))` different clients, every set of them equally likely.
     Uniform,
-    /// Every client by itself with probability `participation`; a round may have none.
+    /// Every client by itself with probability `participation`; a round may have none. Averages divide by the expected weight
+    /// of a round, not by that of the clients that came.
     Bernoulli,
     /// All clients in every round.
     All,
