@@ -194,9 +194,9 @@ fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<PathBuf, u8> {
             }
             text += &format!("  results in {}\n  --force runs it again in another folder\n", path.display());
             if arguments.json {
-                eprint(&text)
+                eprint(&text);
             } else {
-                print(&text)
+                print(&text);
             }
             Err(if reason.is_some() { FAILED } else { DONE })
         }

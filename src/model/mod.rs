@@ -1,6 +1,6 @@
 //! Models: burn modules behind flat vectors, one architecture a file.
 //!
-//! The burn module is the definition of a model. [`bridge`] gives every module the same face: a [`Layout`], a loss and its
+//! The burn module is the definition of a model. `bridge` gives every module the same face: a [`Layout`], a loss and its
 //! gradient at a flat vector, an evaluation. Start vectors come from our own streams, so they depend on the seed alone.
 
 mod bridge;
