@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Architecture, Network, Step,
     bridge::{Bridge, Forward},
-    image_columns::Window,
+    stack::Steps,
 };
 use crate::catalogue::Named;
 
@@ -56,27 +56,10 @@ impl Architecture for CifarCnn {
         Ok(Bridge::boxed(classes, build))
     }
 
-    fn steps(&self, [channels, height, width]: [usize; 3], classes: usize) -> Option<Vec<Step>> {
-        let convolution = |channels, height, width, filters| {
-            let window = Window { channels, height, width, side: 5, stride: 1, padding: 2 };
-            Step::Convolution { window, filters }
-        };
-        let pool =
-            |channels, height, width| Step::MaxPool(Window { channels, height, width, side: 3, stride: 2, padding: 1 });
-        let flat = 64 * (height / 4) * (width / 4);
-        Some(vec![
-            convolution(channels, height, width, 64),
-            Step::Relu,
-            pool(64, height, width),
-            convolution(64, height / 2, width / 2, 64),
-            Step::Relu,
-            pool(64, height / 2, width / 2),
-            Step::Linear { inputs: flat, outputs: 384 },
-            Step::Relu,
-            Step::Linear { inputs: 384, outputs: 192 },
-            Step::Relu,
-            Step::Linear { inputs: 192, outputs: classes },
-        ])
+    fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let convolutions = Steps::of(shape).convolution(64, 5, 2).relu().max_pool(3, 2, 1);
+        let convolutions = convolutions.convolution(64, 5, 2).relu().max_pool(3, 2, 1);
+        Some(convolutions.linear(384).relu().linear(192).relu().linear(classes).done())
     }
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Architecture, Network, Step,
     bridge::{Bridge, Forward},
-    image_columns::Window,
+    stack::Steps,
 };
 use crate::catalogue::Named;
 
@@ -53,29 +53,10 @@ impl Architecture for CifarSmallCnn {
         Ok(Bridge::boxed(classes, build))
     }
 
-    fn steps(&self, [channels, height, width]: [usize; 3], classes: usize) -> Option<Vec<Step>> {
-        let convolution = |channels, height, width, filters| {
-            let window = Window { channels, height, width, side: 5, stride: 1, padding: 0 };
-            Step::Convolution { window, filters }
-        };
-        let pool =
-            |channels, height, width| Step::MaxPool(Window { channels, height, width, side: 2, stride: 2, padding: 0 });
-        let halved = |n: usize| (n - 4) / 2;
-        let (inner_height, inner_width) = (halved(height), halved(width));
-        let flat = 16 * halved(inner_height) * halved(inner_width);
-        Some(vec![
-            convolution(channels, height, width, 6),
-            Step::Relu,
-            pool(6, height - 4, width - 4),
-            convolution(6, inner_height, inner_width, 16),
-            Step::Relu,
-            pool(16, inner_height - 4, inner_width - 4),
-            Step::Linear { inputs: flat, outputs: 120 },
-            Step::Relu,
-            Step::Linear { inputs: 120, outputs: 84 },
-            Step::Relu,
-            Step::Linear { inputs: 84, outputs: classes },
-        ])
+    fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let convolutions = Steps::of(shape).convolution(6, 5, 0).relu().max_pool(2, 2, 0);
+        let convolutions = convolutions.convolution(16, 5, 0).relu().max_pool(2, 2, 0);
+        Some(convolutions.linear(120).relu().linear(84).relu().linear(classes).done())
     }
 }
 

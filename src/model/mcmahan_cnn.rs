@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Architecture, Network, Step,
     bridge::{Bridge, Forward},
-    image_columns::Window,
+    stack::Steps,
 };
 use crate::catalogue::Named;
 
@@ -53,25 +53,10 @@ impl Architecture for McmahanCnn {
         Ok(Bridge::boxed(classes, build))
     }
 
-    fn steps(&self, [channels, height, width]: [usize; 3], classes: usize) -> Option<Vec<Step>> {
-        let convolution = |channels, height, width, filters| {
-            let window = Window { channels, height, width, side: 5, stride: 1, padding: 2 };
-            Step::Convolution { window, filters }
-        };
-        let pool =
-            |channels, height, width| Step::MaxPool(Window { channels, height, width, side: 2, stride: 2, padding: 0 });
-        let flat = 64 * (height / 4) * (width / 4);
-        Some(vec![
-            convolution(channels, height, width, 32),
-            Step::Relu,
-            pool(32, height, width),
-            convolution(32, height / 2, width / 2, 64),
-            Step::Relu,
-            pool(64, height / 2, width / 2),
-            Step::Linear { inputs: flat, outputs: 512 },
-            Step::Relu,
-            Step::Linear { inputs: 512, outputs: classes },
-        ])
+    fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
+        let convolutions = Steps::of(shape).convolution(32, 5, 2).relu().max_pool(2, 2, 0);
+        let convolutions = convolutions.convolution(64, 5, 2).relu().max_pool(2, 2, 0);
+        Some(convolutions.linear(512).relu().linear(classes).done())
     }
 }
 

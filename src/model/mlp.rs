@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Architecture, Network, Step,
     bridge::{Bridge, Forward},
+    stack::Steps,
 };
 use crate::catalogue::Named;
 
@@ -62,14 +63,8 @@ impl Architecture for Mlp {
     }
 
     fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
-        let mut steps = Vec::new();
-        for pair in self.widths(shape, classes).windows(2) {
-            steps.push(Step::Linear { inputs: pair[0], outputs: pair[1] });
-            steps.push(Step::Relu);
-        }
-        // The last layer gives the outputs as they are.
-        steps.pop();
-        Some(steps)
+        let hidden = self.hidden.iter().fold(Steps::of(shape), |steps, &width| steps.linear(width as usize).relu());
+        Some(hidden.linear(classes).done())
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Architecture, Network, Step,
     bridge::{Bridge, Forward},
+    stack::Steps,
 };
 use crate::catalogue::Named;
 
@@ -37,7 +38,7 @@ impl Architecture for Softmax {
     }
 
     fn steps(&self, shape: [usize; 3], classes: usize) -> Option<Vec<Step>> {
-        Some(vec![Step::Linear { inputs: shape.iter().product(), outputs: classes }])
+        Some(Steps::of(shape).linear(classes).done())
     }
 }
 

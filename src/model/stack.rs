@@ -53,6 +53,60 @@ impl Step {
     }
 }
 
+/// Writes a stack down step by step and keeps track of the shape of an image on its way.
+pub(super) struct Steps {
+    /// Channels, height, width.
+    shape: [usize; 3],
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    /// Nothing yet, for images of `shape` (channels, height, width).
+    pub(super) fn of(shape: [usize; 3]) -> Self {
+        Self { shape, steps: Vec::new() }
+    }
+
+    /// A convolution of stride 1.
+    pub(super) fn convolution(mut self, filters: usize, side: usize, padding: usize) -> Self {
+        let [channels, height, width] = self.shape;
+        let window = Window { channels, height, width, side, stride: 1, padding };
+        let [height, width] = window.positions();
+        self.shape = [filters, height, width];
+        self.then(Step::Convolution { window, filters })
+    }
+
+    /// Max-pooling.
+    pub(super) fn max_pool(mut self, side: usize, stride: usize, padding: usize) -> Self {
+        let [channels, height, width] = self.shape;
+        let window = Window { channels, height, width, side, stride, padding };
+        let [height, width] = window.positions();
+        self.shape = [channels, height, width];
+        self.then(Step::MaxPool(window))
+    }
+
+    /// A linear layer on all values.
+    pub(super) fn linear(mut self, outputs: usize) -> Self {
+        let inputs = self.shape.iter().product();
+        self.shape = [outputs, 1, 1];
+        self.then(Step::Linear { inputs, outputs })
+    }
+
+    /// ReLU.
+    pub(super) fn relu(self) -> Self {
+        self.then(Step::Relu)
+    }
+
+    fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The steps.
+    pub(super) fn done(self) -> Vec<Step> {
+        self.steps
+    }
+}
+
 /// A stack on one thread.
 pub(super) struct Stack {
     layout: Layout,

@@ -24,6 +24,17 @@ fn link(operator: &str, settings: &str, rule: &str) -> Link {
     Link::new(codec, catalogue::find(link::CATALOGUE, rule).expect("the rule is listed").build_example().unwrap().part)
 }
 
+/// Nodes on R(n) that start from zero.
+fn setup(uplink: Link, rounds: u32) -> Setup {
+    Setup {
+        layout: Arc::new(Layout::flat(20)),
+        start: Arc::new(vec![0.0; 20]),
+        uplink,
+        downlink: link("identity", "", "plain"),
+        rounds,
+    }
+}
+
 fn method(name: &str, settings: &str) -> Box<dyn Method> {
     let entry = catalogue::find(method::CATALOGUE, name).expect("the method is listed");
     (entry.build)(toml::from_str(settings).expect("TOML")).expect("settings are valid").part
@@ -44,13 +55,7 @@ impl<'a> Trial<'a> {
 
     /// The model after each of `rounds` rounds.
     fn run(&self, method: &dyn Method, rounds: u32) -> Vec<Vec<f32>> {
-        let setup = Setup {
-            layout: Arc::new(Layout::flat(20)),
-            start: Arc::new(vec![0.0; 20]),
-            uplink: self.uplink.clone(),
-            downlink: link("identity", "", "plain"),
-            rounds,
-        };
+        let setup = setup(self.uplink.clone(), rounds);
         let participation =
             Participation { participation: self.participation, sampling: Sampling::Uniform, weights: Weights::Equal };
         let population = Population { weights: vec![1.0; self.clients as usize], expected_share: None };
@@ -231,13 +236,7 @@ fn one_client_is_plain_gradient_descent_and_identity_links_do_not_matter() {
 fn all_clients_that_are_absent_keep_their_memory_and_nobody_else_takes_any() {
     let problem = Ridge::heterogeneous(10);
     let method = method("fedavg", &local(2, 0.05, ""));
-    let setup = Setup {
-        layout: Arc::new(Layout::flat(20)),
-        start: Arc::new(vec![0.0; 20]),
-        uplink: link("top-k", "k = 2", "error-feedback"),
-        downlink: link("identity", "", "plain"),
-        rounds: 9,
-    };
+    let setup = setup(link("top-k", "k = 2", "error-feedback"), 9);
     let population = Population { weights: vec![1.0; 10], expected_share: None };
     let workers = Workers::new(2, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
     let mut star = Star::new(&*method, setup, population, 1, NonFinite::Stop);
@@ -257,13 +256,7 @@ fn all_clients_that_are_absent_keep_their_memory_and_nobody_else_takes_any() {
 fn rounds_without_clients_or_weight_change_nothing_and_cost_nothing() {
     let problem = Ridge::heterogeneous(10);
     let method = method("fedavg", &local(2, 0.05, "server_optimiser = \"adam\""));
-    let setup = Setup {
-        layout: Arc::new(Layout::flat(20)),
-        start: Arc::new(vec![0.5; 20]),
-        uplink: link("identity", "", "plain"),
-        downlink: link("identity", "", "plain"),
-        rounds: 9,
-    };
+    let setup = Setup { start: Arc::new(vec![0.5; 20]), ..setup(link("identity", "", "plain"), 9) };
     let population = Population { weights: vec![0.0; 10], expected_share: None };
     let workers = Workers::new(1, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
     let mut star = Star::new(&*method, setup, population, 1, NonFinite::Stop);
@@ -277,21 +270,10 @@ fn rounds_without_clients_or_weight_change_nothing_and_cost_nothing() {
 fn bernoulli_estimates_divide_by_the_expected_weight() {
     let problem = Ridge::heterogeneous(4);
     let method = method("fedavg", &local(1, 0.1, ""));
-    let setup = |share| {
-        let population = Population { weights: vec![1.0; 4], expected_share: share };
-        let setup = Setup {
-            layout: Arc::new(Layout::flat(20)),
-            start: Arc::new(vec![0.0; 20]),
-            uplink: link("identity", "", "plain"),
-            downlink: link("identity", "", "plain"),
-            rounds: 1,
-        };
-        (setup, population)
-    };
     let workers = Workers::new(1, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
     let run = |share| {
-        let (setup, population) = setup(share);
-        let mut star = Star::new(&*method, setup, population, 1, NonFinite::Stop);
+        let population = Population { weights: vec![1.0; 4], expected_share: share };
+        let mut star = Star::new(&*method, setup(link("identity", "", "plain"), 1), population, 1, NonFinite::Stop);
         star.round(1, &[0, 1, 3], &workers).expect("messages can be read");
         star.model().to_vec()
     };
@@ -307,13 +289,7 @@ fn averages_are_weighted_over_the_clients_that_take_part() {
     let method = method("fedavg", &local(1, 0.1, ""));
     let workers = Workers::new(1, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
     let run = |weights: [f64; 4], drawn: &[u32]| {
-        let setup = Setup {
-            layout: Arc::new(Layout::flat(20)),
-            start: Arc::new(vec![0.0; 20]),
-            uplink: link("identity", "", "plain"),
-            downlink: link("identity", "", "plain"),
-            rounds: 1,
-        };
+        let setup = setup(link("identity", "", "plain"), 1);
         let population = Population { weights: weights.to_vec(), expected_share: None };
         let mut star = Star::new(&*method, setup, population, 1, NonFinite::Stop);
         star.round(1, drawn, &workers).expect("messages can be read");

@@ -5,14 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Coder, MessageReader, MessageWriter,
-    bits::{BitReader, BitWriter},
+    golomb_gaps::GolombGaps,
     integer,
-    sparse::{ALL_BUT_SYMBOLS, SparseCode, SparseReader, SparseWriter, get_gaps, put_gaps},
+    sparse::{ALL_BUT_SYMBOLS, SparseReader, SparseWriter},
 };
-use crate::{
-    catalogue::Named,
-    payload::{Corrupt, Kind},
-};
+use crate::{catalogue::Named, payload::Kind};
 
 /// Gaps in the Golomb code whose parameter is best for the density `k/n`, which both ends know.
 ///
@@ -40,27 +37,12 @@ impl Coder for Golomb {
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
-        Box::new(SparseWriter::new(*self))
+        Box::new(SparseWriter::new(CODE))
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
-        Box::new(SparseReader::new(*self, bytes))
+        Box::new(SparseReader::new(CODE, bytes))
     }
 }
 
-impl SparseCode for Golomb {
-    fn put_positions(self, writer: &mut BitWriter, at: &[u32], n: u32) {
-        if at.len() < n as usize {
-            let code = integer::Golomb::for_density(at.len() as u64, n.into());
-            put_gaps(at, |gap| code.put(writer, gap - 1));
-        }
-    }
-
-    fn get_positions(self, reader: &mut BitReader<'_>, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {
-        if k == n as usize {
-            return Ok((0..n).collect());
-        }
-        let code = integer::Golomb::for_density(k as u64, n.into());
-        get_gaps(k, n, |most| Ok(code.get(reader, most)? + 1))
-    }
-}
+const CODE: GolombGaps = GolombGaps(integer::Golomb::for_density);

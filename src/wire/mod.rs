@@ -5,6 +5,7 @@
 
 pub mod bits;
 pub mod elias;
+pub mod golomb_gaps;
 pub mod integer;
 pub mod packet;
 pub mod range;
