@@ -1,283 +1,40 @@
-//! From a scenario to live objects: everything that a run needs, checked before any work.
+//! From a checked document to a plan: builds every part and goes on after a mistake, so that all are found.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
+use std::{path::PathBuf, sync::Arc};
+
+use super::{
+    DataCache, Plan,
+    resolved::Resolved,
+    sections::{
+        DATA, DOWNLINK, LinkSettings, METHOD, MODEL, ModelSettings, PARTITION, PartitionSettings, SECTIONS, UPLINK,
+        slots,
+    },
 };
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Participation, Round, RoundRecord, Sampling, Star, Status, Weights, record::mean};
 use crate::{
-    catalogue::{self, Entry, schema_of},
+    catalogue::{self, Entry},
     compress::{self, Class, Granularity, Misfit, Operator},
     data::{self, Dataset, Options, Pixels, Source},
-    digest::{sha256, sha256_floats},
+    digest::sha256_floats,
     layout::Layout,
     link::{self, Codec, Link},
     method::{self, Method, Population, Setup},
-    model::{self, Architecture, Engine, Evaluation, start_vector},
-    network::Totals,
+    model::{self, Architecture, start_vector},
     partition::{self, Partition, Partitioner},
-    payload::Kind,
     rng::{Address, Purpose},
-    scenario::{self, Checked, Document, General, Mistake, Refusal, Section, Slot},
-    train::{
-        Objective,
-        network::{NetworkObjective, Shards},
-    },
+    run::{Participation, Sampling, Weights},
+    scenario::{self, Checked, Document, Mistake, Section},
+    train::network::Shards,
     wire::{self, Coder},
 };
 
-/// Changes whenever the same scenario and seed give other results; part of a run's identity.
-pub const RESULTS_VERSION: u32 = 1;
-
-/// Keys of `[uplink]` and `[downlink]` beside those of the operator.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct LinkSettings {
-    /// Memory rule of the link.
-    link: String,
-    /// Coder of the messages; `default` is the one that the operator names.
-    coder: String,
-    /// What is compressed as one part: the whole model, every layer, or groups of layers.
-    granularity: Granularity,
-    /// Number of groups for `granularity = "groups"`, at least 1.
-    #[schemars(range(min = 1))]
-    groups: u32,
-}
-
-impl Default for LinkSettings {
-    fn default() -> Self {
-        Self { link: "plain".into(), coder: "default".into(), granularity: Granularity::Model, groups: 2 }
-    }
-}
-
-/// Keys of `[partition]` beside those of the partitioner.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct PartitionSettings {
-    /// Number of clients. Absent: what the partitioner implies, else 100.
-    #[schemars(range(min = 1))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clients: Option<u32>,
-}
-
-/// Keys of `[model]` beside those of the architecture.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct ModelSettings {
-    /// What computes gradients: `auto` takes the fastest engine that can, `burn` the framework.
-    engine: Engine,
-}
-
-fn parts<P: ?Sized>(entries: &'static [Entry<P>]) -> Vec<(&'static str, serde_json::Value)> {
-    entries.iter().map(|entry| (entry.name, (entry.schema)())).collect()
-}
-
-fn link_schema() -> serde_json::Value {
-    let mut schema = schema_of::<LinkSettings>();
-    let words = |words: Vec<&str>, description: &serde_json::Value| serde_json::json!({ "enum": words, "description": description });
-    let rules = link::CATALOGUE.iter().map(|entry| entry.name).collect();
-    let coders = std::iter::once("default").chain(wire::CATALOGUE.iter().map(|entry| entry.name)).collect();
-    schema["properties"]["link"] = words(rules, &schema["properties"]["link"]["description"]);
-    schema["properties"]["coder"] = words(coders, &schema["properties"]["coder"]["description"]);
-    schema
-}
-
-/// Sections and the keys that name their parts, in the order of the slots.
-const SECTIONS: [(&str, &str); 6] = [
-    ("data", "name"),
-    ("partition", "name"),
-    ("model", "name"),
-    ("method", "name"),
-    ("uplink", "operator"),
-    ("downlink", "operator"),
-];
-const DATA: usize = 0;
-const PARTITION: usize = 1;
-const MODEL: usize = 2;
-const METHOD: usize = 3;
-const UPLINK: usize = 4;
-const DOWNLINK: usize = 5;
-
-/// The sections of a scenario, from the catalogues.
-pub fn slots() -> Vec<Slot> {
-    let slot = |at: usize, listing, default, common, parts| {
-        let (section, selector) = SECTIONS[at];
-        Slot { section, selector, listing, default, common, parts }
-    };
-    vec![
-        slot(DATA, "data", None, schema_of::<Options>(), parts(data::CATALOGUE)),
-        slot(PARTITION, "partitioners", Some("iid"), schema_of::<PartitionSettings>(), parts(partition::CATALOGUE)),
-        slot(MODEL, "models", None, schema_of::<ModelSettings>(), parts(model::CATALOGUE)),
-        slot(METHOD, "methods", Some("fedavg"), schema_of::<Participation>(), parts(method::CATALOGUE)),
-        slot(UPLINK, "operators", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
-        slot(DOWNLINK, "operators", Some("identity"), link_schema(), parts(compress::CATALOGUE)),
-    ]
-}
-
-/// Data sets that were loaded before, for several runs of one invocation.
-#[derive(Default)]
-pub struct DataCache {
-    loaded: BTreeMap<String, Arc<Dataset>>,
-}
-
-/// Everything a run needs.
-pub struct Plan {
-    /// Name of the scenario: its file without ending.
-    pub scenario: String,
-    /// Readable prefix and hash of the resolved scenario: the name of the run's folder.
-    pub run: String,
-    /// The scenario with every default filled in.
-    pub resolved: toml::Table,
-    /// Keys outside the sections.
-    pub general: General,
-    /// Who takes part.
-    pub participation: Participation,
-    /// Data and shares.
-    pub shards: Arc<Shards>,
-    /// What nodes are made from.
-    pub setup: Setup,
-    /// Clients that hold samples, increasing.
-    pub holders: Vec<u32>,
-    /// What a user should know: warnings of the data, remarks of the partition, operators that are scaled.
-    pub notes: Vec<String>,
-    /// Name of the method, the uplink's and the downlink's operator.
-    names: [String; 3],
-    architecture: Box<dyn Architecture>,
-    engine: Engine,
-    method: Box<dyn Method>,
-    population: Population,
-    /// Digest of the client lists.
-    pub partition_digest: String,
-    /// SHA-256 of the start vector.
-    pub start_digest: String,
-}
-
-impl Plan {
-    /// Checks a document completely and builds everything that its run needs; loads the data, but trains and writes nothing.
-    ///
-    /// # Errors
-    /// Every mistake that was found.
-    pub fn new(document: &Document, cache: &mut DataCache) -> Result<Self, Refusal> {
-        let mut mistakes = Vec::new();
-        let plan = Builder { document, mistakes: &mut mistakes }.build(cache);
-        match plan {
-            Some(plan) if mistakes.is_empty() => Ok(plan),
-            _ => Err(document.refuse(mistakes)),
-        }
-    }
-
-    /// A new objective for one thread.
-    pub fn objective(&self) -> Box<dyn Objective> {
-        let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
-        let network = model::network(&*self.architecture, shape, classes, self.engine);
-        Box::new(NetworkObjective::new(network.expect("the plan has built it once"), self.shards.clone()))
-    }
-
-    /// What computes gradients, in words.
-    pub fn engine(&self) -> &'static str {
-        let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
-        match (self.engine, self.architecture.steps(shape, classes)) {
-            (Engine::Auto, Some(_)) => "stack",
-            _ => "burn flex",
-        }
-    }
-
-    /// The server before its first round.
-    pub fn star(&self) -> Star<'_> {
-        let population = self.population.clone();
-        Star::new(&*self.method, self.setup.clone(), population, self.general.seed, self.general.stop.non_finite)
-    }
-
-    /// Samples that a client holds.
-    pub fn samples(&self, client: u32) -> u64 {
-        self.shards.partition.shares[client as usize].samples.len() as u64
-    }
-
-    /// Wire bits of one message up and one down, encoded from a vector like the ones to come: Gaussian with the spread of the
-    /// start vector. Exact for operators whose length does not depend on the values.
-    pub fn message_bits(&self) -> [u64; 2] {
-        let mut generator = Address::new(self.general.seed, Purpose::Data).part(u64::MAX).generator();
-        let normal = rand_distr::StandardNormal;
-        let x: Vec<f32> = (0..self.setup.layout.len())
-            .map(|_| 0.01 * rand_distr::Distribution::<f32>::sample(&normal, &mut generator))
-            .collect();
-        let streams = crate::rng::Streams::message(self.general.seed, 0, 0, 0, 0);
-        [&self.setup.uplink, &self.setup.downlink].map(|link| {
-            let packet = link.codec.encode(&x, streams, &mut Vec::new()).expect("Gaussian vectors can be sent");
-            packet.wire_bits()
-        })
-    }
-
-    /// Whether the length of a message depends on its values, for the uplink and the downlink.
-    pub fn bits_vary(&self) -> [bool; 2] {
-        [&self.setup.uplink, &self.setup.downlink].map(|link| {
-            let fixed = link.codec.kinds().iter().all(|kind| matches!(kind, Kind::Floats | Kind::Signs));
-            !fixed
-        })
-    }
-
-    pub(super) fn record(&self, round: u32, outcome: &Round, evaluation: &Evaluation, star: &Star<'_>) -> RoundRecord {
-        let reports: Vec<_> = outcome.clients.iter().filter_map(|client| client.report).collect();
-        let (samples, loss_sum) =
-            reports.iter().fold((0, 0.0), |(n, sum), report| (n + report.samples, sum + report.loss_sum));
-        let errors: f64 = reports.iter().map(|report| report.compression_error).sum();
-        let (totals, all) = (&outcome.totals, star.network().ledger.totals());
-        let [method, operator, _] = self.names.clone();
-        RoundRecord {
-            run: self.run.clone(),
-            scenario: self.scenario.clone(),
-            method,
-            operator,
-            seed: self.general.seed,
-            round,
-            test_accuracy: evaluation.accuracy(),
-            test_loss: evaluation.loss(),
-            train_loss: mean(loss_sum, samples),
-            learning_rate: reports.first().map(|report| report.learning_rate),
-            clients_selected: outcome.clients.len() as u64,
-            clients_reported: reports.len() as u64,
-            uplink_bits: totals.uplink_bits,
-            downlink_bits: totals.downlink_bits,
-            peer_bits: totals.peer_bits,
-            cumulative_uplink_bits: all.uplink_bits,
-            cumulative_downlink_bits: all.downlink_bits,
-            cumulative_peer_bits: all.peer_bits,
-            payload_bits: totals.payload_bits,
-            information_bits: totals.information_bits,
-            compression_error: mean(errors, reports.len() as u64),
-            wall_seconds: 0.0,
-            simulated_seconds: None,
-            model_digest: sha256_floats(star.model())[..16].to_owned(),
-            status: if reports.is_empty() { Status::NoClients } else { Status::Ok },
-        }
-    }
-
-    /// Whether the bits of the scenario are spent.
-    pub(super) fn has_spent(&self, totals: &Totals) -> bool {
-        let reached = |wanted: Option<u64>, spent: u64| wanted.is_some_and(|wanted| spent >= wanted);
-        reached(self.general.stop.total_bits, totals.bits())
-            || reached(self.general.stop.uplink_bits, totals.uplink_bits)
-    }
-
-    /// Whether an evaluation reaches the accuracy of the scenario.
-    pub(super) fn is_reached(&self, accuracy: Option<f64>) -> bool {
-        self.general.stop.accuracy.is_some_and(|wanted| accuracy.is_some_and(|accuracy| accuracy >= wanted))
-    }
-}
-
 /// A plan in the making: goes on after a mistake, so that all are found.
-struct Builder<'a> {
-    document: &'a Document,
-    mistakes: &'a mut Vec<Mistake>,
+pub(super) struct Builder<'a> {
+    pub(super) document: &'a Document,
+    pub(super) mistakes: &'a mut Vec<Mistake>,
 }
 
 impl Builder<'_> {
-    fn build(&mut self, cache: &mut DataCache) -> Option<Plan> {
+    pub(super) fn build(&mut self, cache: &mut DataCache) -> Option<Plan> {
         let slots = slots();
         let Checked { general, sections } = scenario::check(self.document, &slots, self.mistakes);
         let section = |slot: usize| sections[slot].as_ref();
@@ -565,50 +322,4 @@ impl Builder<'_> {
             }
         }
     }
-}
-
-/// The scenario with every default filled in, section by section.
-struct Resolved {
-    table: toml::Table,
-}
-
-impl Resolved {
-    fn new(general: &General) -> Self {
-        Self { table: catalogue::write(general) }
-    }
-
-    fn add(&mut self, section: &str, settings: toml::Table) {
-        let table = self.table.entry(section).or_insert_with(|| toml::Table::new().into());
-        table.as_table_mut().expect("sections are tables").extend(settings);
-    }
-
-    fn remove(&mut self, section: &str, key: &str) {
-        if let Some(section) = self.table.get_mut(section).and_then(toml::Value::as_table_mut) {
-            section.remove(key);
-        }
-    }
-
-    /// The table, and eight hexadecimal digits of its hash together with the digests of what it names: where files lie does not
-    /// count, only what is in them.
-    fn finish(self, digests: &[&str]) -> (toml::Table, String) {
-        let mut counted = Self { table: self.table.clone() };
-        counted.remove("data", "directory");
-        counted.remove("partition", "path");
-        let text = toml::to_string(&counted.table).expect("tables of plain values are TOML");
-        let text = format!("{RESULTS_VERSION}\n{}\n{text}", digests.join("\n"));
-        (self.table, sha256(text.as_bytes())[..8].to_owned())
-    }
-
-    /// Replaces a path by where it leads from the root, so that the stored scenario works from any folder.
-    fn absolute(&mut self, section: &str, key: &str, path: &Path) {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        if let Some(value) = self.table.get_mut(section).and_then(|section| section.get_mut(key)) {
-            *value = path.to_string_lossy().into_owned().into();
-        }
-    }
-}
-
-/// The path of a run's folder below a results directory.
-pub fn run_folder(results: &Path, plan: &Plan) -> PathBuf {
-    results.join(&plan.scenario).join(&plan.run)
 }

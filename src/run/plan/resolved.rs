@@ -1,0 +1,47 @@
+//! The scenario with every default filled in, and the hash that names its run.
+
+use std::path::Path;
+
+use super::RESULTS_VERSION;
+use crate::{catalogue, digest::sha256, scenario::General};
+
+/// The scenario with every default filled in, section by section.
+pub(super) struct Resolved {
+    table: toml::Table,
+}
+
+impl Resolved {
+    pub(super) fn new(general: &General) -> Self {
+        Self { table: catalogue::write(general) }
+    }
+
+    pub(super) fn add(&mut self, section: &str, settings: toml::Table) {
+        let table = self.table.entry(section).or_insert_with(|| toml::Table::new().into());
+        table.as_table_mut().expect("sections are tables").extend(settings);
+    }
+
+    pub(super) fn remove(&mut self, section: &str, key: &str) {
+        if let Some(section) = self.table.get_mut(section).and_then(toml::Value::as_table_mut) {
+            section.remove(key);
+        }
+    }
+
+    /// The table, and eight hexadecimal digits of its hash together with the digests of what it names: where files lie does not
+    /// count, only what is in them.
+    pub(super) fn finish(self, digests: &[&str]) -> (toml::Table, String) {
+        let mut counted = Self { table: self.table.clone() };
+        counted.remove("data", "directory");
+        counted.remove("partition", "path");
+        let text = toml::to_string(&counted.table).expect("tables of plain values are TOML");
+        let text = format!("{RESULTS_VERSION}\n{}\n{text}", digests.join("\n"));
+        (self.table, sha256(text.as_bytes())[..8].to_owned())
+    }
+
+    /// Replaces a path by where it leads from the root, so that the stored scenario works from any folder.
+    pub(super) fn absolute(&mut self, section: &str, key: &str, path: &Path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(value) = self.table.get_mut(section).and_then(|section| section.get_mut(key)) {
+            *value = path.to_string_lossy().into_owned().into();
+        }
+    }
+}
