@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::{DONE, Scenarios, print, refuse};
 use crate::{
-    run::{DataCache, Plan},
+    run::{DataCache, Plan, Sampling},
     units::{Bits, Bytes, thousands},
 };
 
@@ -61,7 +61,8 @@ fn describe(plan: &Plan) -> String {
         "clients",
         format!("{} with {least} to {most} samples, {} without", plan.holders.len(), shares.len() - sizes.len()),
     );
-    line("rounds", format!("{} with {drawn} clients each on average", plan.general.rounds));
+    let average = if plan.participation.sampling == Sampling::Bernoulli { " on average" } else { "" };
+    line("rounds", format!("{} with {drawn} clients each{average}", plan.general.rounds));
     let names = ["uplink", "downlink"];
     let links = [&plan.setup.uplink, &plan.setup.downlink];
     let (bits, vary) = (plan.message_bits(), plan.bits_vary());
@@ -70,9 +71,10 @@ fn describe(plan: &Plan) -> String {
         line(
             names[i],
             format!(
-                "{about}{} a message in {} parts, {about}{} a round, {about}{} in all; {}",
+                "{about}{} a message in {} part{}, {about}{} a round, {about}{} in all; {}",
                 Bits(bits[i]),
                 links[i].codec.parts(),
+                if links[i].codec.parts() == 1 { "" } else { "s" },
                 Bits(bits[i] * drawn),
                 Bits(bits[i] * drawn * u64::from(plan.general.rounds)),
                 links[i].codec.class()

@@ -133,7 +133,10 @@ fn list(directory: &Path) -> String {
         table.add_row([remote.name.to_owned(), remote.files.len().to_string(), Bytes(bytes).to_string(), state]);
     }
     let shown = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    format!("{}\n{table}\n", shown.display())
+    format!(
+        "{}\n{table}\nData sets also load from other forms of their files, such as unpacked batches; `fedbits check` tells.\n",
+        shown.display()
+    )
 }
 
 fn verify(name: Option<&str>, directory: &Path) -> u8 {

@@ -1,7 +1,7 @@
 //! `fedbits explain`
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
 use super::{
     DONE, Failure, print, refuse,
@@ -49,6 +49,10 @@ fn describe(kind: &str, part: &Listed) -> String {
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.set_header(["setting", "allowed", "default", "meaning"]);
         table.add_rows(settings);
+        // Keys are for copying: they are never broken.
+        if let Some(column) = table.column_mut(0) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
         text += &format!("\n# Settings\n{table}\n");
     }
     if let Some(slot) = slot {

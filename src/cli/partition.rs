@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 
-use super::{DONE, FAILED, Scenarios, complain, print, refuse};
+use super::{DONE, FAILED, Failure, Scenarios, complain, print, refuse};
 use crate::{
     partition::{Passport, indices_csv},
     run::{DataCache, Plan},
@@ -28,6 +28,15 @@ pub(super) fn partition(arguments: &Arguments) -> u8 {
         Ok(documents) => documents,
         Err(refusals) => return refuse(refusals),
     };
+    let files = [&arguments.export, &arguments.indices];
+    if documents.len() > 1 && files.iter().any(|file| file.is_some()) {
+        return refuse([Failure::input("`--export` and `--indices` take one scenario").refusal]);
+    }
+    if let Some(file) = files.into_iter().flatten().find(|file| file.exists()) {
+        return refuse([
+            Failure::input(format!("`{}` is there already and is not overwritten", file.display())).refusal
+        ]);
+    }
     let mut cache = DataCache::default();
     for document in &documents {
         let plan = match Plan::new(document, &mut cache) {

@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::available_parallelism,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
@@ -74,9 +75,11 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
     };
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = interrupt.clone();
+    let mut first: Option<Instant> = None;
     let handler = ctrlc::set_handler(move || {
-        // A second signal ends the process at once; what is written is whole rows.
-        if flag.swap(true, Ordering::SeqCst) {
+        flag.store(true, Ordering::SeqCst);
+        // Some programs send a signal twice. A second one that a person sends ends the process at once: rows are whole.
+        if first.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
             std::process::exit(i32::from(INTERRUPTED));
         }
     });
@@ -141,7 +144,8 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
     for note in &plan.notes {
         tracing::warn!("{note}");
     }
-    let terminal = std::io::stderr().is_terminal();
+    // Lines of JSON on the same terminal would run into a bar.
+    let terminal = std::io::stderr().is_terminal() && !(arguments.json && std::io::stdout().is_terminal());
     let mut progress = Progress::new(&plan.scenario, plan.general.rounds, terminal);
     let mut lines = JsonLines::new(std::io::stdout());
     let mut observers: Vec<&mut dyn Observer> = vec![&mut folder];
@@ -202,7 +206,7 @@ fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<PathBuf, u8> {
         }
         State::Unfinished(state) => {
             complain(&format!(
-                "`{}` holds a run that did not finish ({state}); --force runs it anew in another folder and leaves this one as it is",
+                "`{}` holds a run that has not ended ({state}): it is running, or it was stopped; --force runs it anew in another folder and leaves this one as it is",
                 path.display()
             ));
             Err(FAILED)

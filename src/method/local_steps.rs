@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LocalSteps {
-    /// Passes of a client over its samples in a round, at least 1. Ignored if `local_steps` is given.
+    /// Passes of a client over its samples in a round, at least 1. Not beside `local_steps`.
     #[schemars(range(min = 1))]
     pub local_epochs: u32,
     /// Steps of a client in a round, at least 1, in place of `local_epochs`.

@@ -91,6 +91,9 @@ pub struct Document {
 /// Keys by which a section names its part.
 const SELECTORS: [&str; 2] = ["name", "operator"];
 
+/// Syntax errors of one file that are shown.
+const MAX_SYNTAX_ERRORS: usize = 5;
+
 /// Deepest chain of includes; a longer one is a mistake.
 const MAX_INCLUDES: usize = 16;
 
@@ -182,8 +185,11 @@ impl Document {
             Some(_) => Mistake::new("include", message),
             None => Mistake::new("", message),
         };
-        if chain.contains(&shown) || chain.len() >= MAX_INCLUDES {
+        if chain.contains(&shown) {
             return mistakes.push(blame(format!("`{}` includes itself", shown.display())));
+        }
+        if chain.len() >= MAX_INCLUDES {
+            return mistakes.push(blame(format!("includes are nested more than {MAX_INCLUDES} deep")));
         }
         let text = match fs_err::read(path) {
             Ok(bytes) => match String::from_utf8(bytes) {
@@ -226,7 +232,8 @@ impl Document {
             Ok(entries) => Node { value: Value::Table(entries), key: place.clone(), place },
             Err(mistake) => return mistakes.push(mistake),
         };
-        for error in errors {
+        // One stray character makes many errors; the first ones tell.
+        for error in errors.into_iter().take(MAX_SYNTAX_ERRORS) {
             let range = error.span().unwrap_or(0..0);
             mistakes.push(self.syntax_mistake(source, error.message(), range));
         }

@@ -239,7 +239,7 @@ fn kind_of(slot: &Slot) -> &'static str {
     }
 }
 
-/// JSON schema of a whole scenario file, for editors.
+/// JSON schema of a whole scenario file, for completion in editors. `fedbits check` is stricter: it knows which keys a part needs.
 pub fn json_schema(slots: &[Slot]) -> Schema {
     let mut root = schema_of::<General>();
     root["title"] = "fedbits scenario".into();
@@ -253,8 +253,6 @@ pub fn json_schema(slots: &[Slot]) -> Schema {
             .map(|(name, own)| {
                 let mut part = slot.common.clone();
                 let mut of = own.get("properties").cloned().unwrap_or_default();
-                let mut required: Vec<Schema> =
-                    own.get("required").and_then(Schema::as_array).cloned().unwrap_or_default();
                 if let (Some(of), Some(common)) = (of.as_object_mut(), slot.common.get("properties")) {
                     of.extend(common.as_object().cloned().unwrap_or_default());
                 }
@@ -262,20 +260,17 @@ pub fn json_schema(slots: &[Slot]) -> Schema {
                     of = slot.common.get("properties").cloned().unwrap_or_else(|| serde_json::json!({}));
                 }
                 of[slot.selector] = serde_json::json!({ "const": name });
-                if slot.default != Some(*name) {
-                    required.push(slot.selector.into());
-                }
                 part["title"] = (*name).into();
                 part["description"] = own.get("description").cloned().unwrap_or_default();
                 part["properties"] = of;
-                part["required"] = required.into();
                 part["additionalProperties"] = false.into();
                 part
             })
             .collect();
-        properties.insert(slot.section.into(), serde_json::json!({ "oneOf": parts }));
+        properties.insert(slot.section.into(), serde_json::json!({ "anyOf": parts }));
     }
     let required: Vec<&str> = slots.iter().filter(|slot| slot.default.is_none()).map(|slot| slot.section).collect();
-    root["required"] = required.into();
+    // What a file lacks may stand in the files that it includes.
+    root["anyOf"] = serde_json::json!([{ "required": required }, { "required": ["include"] }]);
     root
 }

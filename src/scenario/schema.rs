@@ -279,15 +279,21 @@ fn bound(schema: &Schema, name: &str) -> Option<f64> {
 }
 
 fn range(schema: &Schema) -> Option<String> {
-    let least = bound(schema, "exclusiveMinimum").map(|v| format!("greater than {v}"));
-    let least = least.or(bound(schema, "minimum").map(|v| format!("at least {v}")));
+    let least = bound(schema, "exclusiveMinimum").map(|v| format!("greater than {}", plain_number(v)));
+    let least = least.or(bound(schema, "minimum").map(|v| format!("at least {}", plain_number(v))));
     // A limit that only the width implies is shown when it is broken, not in every list.
-    let most = bound(schema, "maximum").map(|v| format!("at most {v}"));
-    let most = most.or(bound(schema, "exclusiveMaximum").map(|v| format!("less than {v}")));
+    let most = bound(schema, "maximum").map(|v| format!("at most {}", plain_number(v)));
+    let most = most.or(bound(schema, "exclusiveMaximum").map(|v| format!("less than {}", plain_number(v))));
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least} and {most}")),
         (least, most) => least.or(most),
     }
+}
+
+/// A bound as a person would write it.
+fn plain_number(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-4..1e16).contains(&value.abs());
+    if is_plain { value.to_string() } else { format!("{value:e}") }
 }
 
 fn in_words(kind: &str) -> &str {

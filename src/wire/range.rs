@@ -1,23 +1,41 @@
 //! A range coder with exact fractions as probabilities.
 //!
 //! The interval is 64 bits wide and kept above 2^56, so that fractions with denominators up to 2^40 lose less than a 65,000th
-//! of a bit a symbol. A carry runs back into the bytes already written; the end is the shortest byte string in the interval.
+//! of a bit a symbol. A carry runs back into the bytes already written; the end is the shortest byte string all of whose
+//! continuations lie in the interval.
 
 use crate::payload::Corrupt;
 
-const LEAST_RANGE: u64 = 1 << 56;
+/// The interval is widened while it holds no more than this and one more value.
+const LEAST_SPAN: u64 = (1 << 56) - 1;
+
+/// `(span + 1) / total`, rounded down; `total` is at least 2.
+#[inline]
+fn share(span: u64, total: u64) -> u64 {
+    match span.checked_add(1) {
+        Some(size) => size / total,
+        None => ((1u128 << 64) / u128::from(total)) as u64,
+    }
+}
+
+/// `(span + 1) >> width`; `width` is at least 1.
+#[inline]
+fn halved(span: u64, width: u32) -> u64 {
+    span.checked_add(1).map_or(1 << (64 - width), |size| size >> width)
+}
 
 /// Writes symbols as one interval.
 #[derive(Debug)]
 pub struct RangeEncoder {
     bytes: Vec<u8>,
     low: u64,
-    range: u64,
+    /// Size of the interval less one.
+    span: u64,
 }
 
 impl Default for RangeEncoder {
     fn default() -> Self {
-        Self { bytes: Vec::new(), low: 0, range: u64::MAX }
+        Self { bytes: Vec::new(), low: 0, span: u64::MAX }
     }
 }
 
@@ -26,12 +44,12 @@ impl RangeEncoder {
     #[inline]
     pub fn bit(&mut self, bit: bool, zeros: u64, total: u64) {
         debug_assert!(0 < zeros && zeros < total, "a certain bit is not coded");
-        let split = self.range / total * zeros;
+        let split = share(self.span, total) * zeros;
         if bit {
             self.raise(split);
-            self.range -= split;
+            self.span -= split;
         } else {
-            self.range = split;
+            self.span = split - 1;
         }
         self.renormalise();
     }
@@ -40,28 +58,33 @@ impl RangeEncoder {
     #[inline]
     pub fn raw(&mut self, value: u64, width: u32) {
         debug_assert!(width <= 32 && value >> width == 0, "value fits its width");
-        self.range >>= width;
-        self.raise(self.range * value);
+        if width == 0 {
+            return;
+        }
+        let size = halved(self.span, width);
+        self.raise(size * value);
+        self.span = size - 1;
         self.renormalise();
     }
 
     /// Bits so far, with the fraction that the interval holds.
     pub fn len(&self) -> f64 {
-        8.0 * self.bytes.len() as f64 + 64.0 - (self.range as f64).log2()
+        8.0 * self.bytes.len() as f64 + 64.0 - (self.span as f64 + 1.0).log2()
     }
 
     /// Whether nothing was encoded.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.range == u64::MAX
+        self.bytes.is_empty() && self.span == u64::MAX
     }
 
-    /// Ends the message with as few bytes as still name the interval; the decoder reads zeros behind them.
+    /// Ends the message with as few bytes as name the interval whatever follows them: the code is prefix-free, so its length is not
+    /// something that the receiver would have to be told.
     pub fn finish(mut self) -> Vec<u8> {
         for kept in 0..=8u32 {
             let below = u64::MAX.checked_shr(8 * kept).unwrap_or(0);
             let (rounded, carry) = self.low.overflowing_add(below);
             let end = rounded & !below;
-            if end.wrapping_sub(self.low) < self.range {
+            if end.wrapping_sub(self.low).checked_add(below).is_some_and(|last| last <= self.span) {
                 if carry {
                     self.carry();
                 }
@@ -93,10 +116,10 @@ impl RangeEncoder {
 
     #[inline]
     fn renormalise(&mut self) {
-        while self.range < LEAST_RANGE {
+        while self.span < LEAST_SPAN {
             self.bytes.push((self.low >> 56) as u8);
             self.low <<= 8;
-            self.range <<= 8;
+            self.span = self.span << 8 | 0xff;
         }
     }
 }
@@ -108,13 +131,14 @@ pub struct RangeDecoder<'a> {
     at: usize,
     /// Distance of the message from the low end of the interval.
     code: u64,
-    range: u64,
+    /// Size of the interval less one.
+    span: u64,
 }
 
 impl<'a> RangeDecoder<'a> {
     /// Reads `bytes` from the beginning.
     pub fn new(bytes: &'a [u8]) -> Self {
-        let mut decoder = Self { bytes, at: 0, code: 0, range: u64::MAX };
+        let mut decoder = Self { bytes, at: 0, code: 0, span: u64::MAX };
         for _ in 0..8 {
             decoder.code = decoder.code << 8 | decoder.next_byte();
         }
@@ -124,13 +148,13 @@ impl<'a> RangeDecoder<'a> {
     /// The next bit under the same fraction as the encoder used.
     #[inline]
     pub fn bit(&mut self, zeros: u64, total: u64) -> bool {
-        let split = self.range / total * zeros;
+        let split = share(self.span, total) * zeros;
         let bit = self.code >= split;
         if bit {
             self.code -= split;
-            self.range -= split;
+            self.span -= split;
         } else {
-            self.range = split;
+            self.span = split - 1;
         }
         self.renormalise();
         bit
@@ -139,18 +163,21 @@ impl<'a> RangeDecoder<'a> {
     /// The next `width` equally likely bits, at most 32.
     #[inline]
     pub fn raw(&mut self, width: u32) -> u64 {
-        self.range >>= width;
-        let most = (1u64 << width) - 1;
+        if width == 0 {
+            return 0;
+        }
+        let size = halved(self.span, width);
         // Bytes that no encoder wrote can lie above the last symbol.
-        let value = (self.code / self.range).min(most);
-        self.code -= self.range * value;
+        let value = (self.code / size).min((1 << width) - 1);
+        self.code -= size * value;
+        self.span = size - 1;
         self.renormalise();
         value
     }
 
     /// Fails if bytes are left that no symbol needed, or if many more were needed than there are.
     pub fn finish(&self) -> Result<(), Corrupt> {
-        // Eight bytes are always read ahead.
+        // Eight bytes are always read ahead, and the last byte that was needed is among them.
         match self.at {
             at if at < self.bytes.len() => Err(Corrupt("it goes on after its end")),
             at if at > self.bytes.len() + 8 => Err(Corrupt("it ends too early")),
@@ -167,9 +194,9 @@ impl<'a> RangeDecoder<'a> {
 
     #[inline]
     fn renormalise(&mut self) {
-        while self.range < LEAST_RANGE {
+        while self.span < LEAST_SPAN {
             self.code = self.code << 8 | self.next_byte();
-            self.range <<= 8;
+            self.span = self.span << 8 | 0xff;
         }
     }
 }
@@ -228,6 +255,16 @@ mod tests {
                 prop_assert_eq!(decoder.raw(width), cut(value, width));
             }
             prop_assert_eq!(decoder.finish(), Ok(()));
+            // Whatever follows the message does not change it.
+            for follow in [0u8, 0xff, 0x5a] {
+                let mut more = bytes.clone();
+                more.extend([follow; 9]);
+                let mut decoder = RangeDecoder::new(&more);
+                for &(bit, zeros, ones, value, width) in &items {
+                    prop_assert_eq!(decoder.bit(zeros, zeros + ones), bit);
+                    prop_assert_eq!(decoder.raw(width), cut(value, width));
+                }
+            }
         }
     }
 

@@ -10,7 +10,7 @@ fn check_says_what_a_run_will_do_and_writes_nothing() {
     for wanted in [
         "synthetic: 300 training and 100 test images of 1x8x8",
         "10 with 30 to 30 samples, 0 without",
-        "4 with 5 clients each",
+        "4 with 5 clients each\n",
         "contractive",
         "layers.0.weight",
         "64 x 16",
@@ -66,13 +66,34 @@ fn the_schema_is_json_and_knows_every_section() {
     {
         assert!(schema["properties"].get(section).is_some(), "no `{section}`");
     }
-    let operators = schema["properties"]["uplink"]["oneOf"].as_array().expect("operators are choices");
+    let operators = schema["properties"]["uplink"]["anyOf"].as_array().expect("operators are choices");
     assert_eq!(operators.len(), fedbits::compress::CATALOGUE.len());
     assert_eq!(operators[1]["properties"]["operator"]["const"], "top-k");
     assert!(
         operators[1]["properties"].get("granularity").is_some() && operators[1]["properties"].get("ratio").is_some()
     );
-    assert_eq!(schema["required"], serde_json::json!(["data", "model"]));
+    assert_eq!(schema["anyOf"][0]["required"], serde_json::json!(["data", "model"]));
+}
+
+#[test]
+fn every_shipped_scenario_is_one_by_the_schema() {
+    use fedbits::scenario::{Document, json_schema, schema};
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut of = json_schema(&fedbits::run::slots());
+    // Included files are merged when a document is loaded; what is left is a table.
+    of.as_object_mut().expect("a schema is an object").remove("anyOf");
+    let mut files = Vec::new();
+    for folder in [folder.clone(), folder.join("compare_operators")] {
+        files.extend(std::fs::read_dir(folder).expect("readable").map(|file| file.expect("readable").path()));
+    }
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
+    assert!(files.len() >= 14, "{files:?}");
+    for file in files {
+        let document = Document::load(&file, &[]).expect("the syntax is right");
+        let mut mistakes = Vec::new();
+        schema::check(document.root(), "", &of, &mut mistakes);
+        assert!(mistakes.is_empty(), "{}: {mistakes:?}", file.display());
+    }
 }
 
 #[test]
@@ -87,8 +108,8 @@ fn a_partition_is_shown_exported_and_read_back() {
     assert_eq!(samples, 300);
     // Neither file is overwritten.
     let output = place.fedbits(&["partition", "small.toml", "--export", "passport.csv"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("passport.csv"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("`passport.csv` is there already"));
     // The index file gives the same clients, so the same run but for its name.
     place.succeed(&["run", "small.toml", "--quiet", "--results", "drawn"]);
     let read_back = "partition={name=\"file\",path=\"indices.csv\"}";

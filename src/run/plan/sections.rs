@@ -63,8 +63,8 @@ fn link_schema() -> serde_json::Value {
     let words = |words: Vec<&str>, description: &serde_json::Value| serde_json::json!({ "enum": words, "description": description });
     let rules = link::CATALOGUE.iter().map(|entry| entry.name).collect();
     let coders = std::iter::once("default").chain(wire::CATALOGUE.iter().map(|entry| entry.name)).collect();
-    schema["properties"]["link"] = words(rules, &schema["properties"]["link"]["description"]);
-    schema["properties"]["coder"] = words(coders, &schema["properties"]["coder"]["description"]);
+    schema["properties"]["link"] = words(rules, &schema["properties"]["link"]);
+    schema["properties"]["coder"] = words(coders, &schema["properties"]["coder"]);
     schema
 }
 
