@@ -221,6 +221,13 @@ fn the_tables_of_the_readme_are_those_of_the_catalogues() {
 }
 
 #[test]
+fn the_readme_shows_the_scenario_of_its_first_command() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("there is a README");
+    let scenario = fs::read_to_string(root().join("scenarios/mnist_quickstart.toml")).expect("there is the scenario");
+    assert!(readme.contains(&scenario), "the README shows another scenario than `scenarios/mnist_quickstart.toml`");
+}
+
+#[test]
 fn scenarios_begin_with_their_question() {
     for entry in fs::read_dir(root().join("scenarios")).expect("the folder is there") {
         let path = entry.expect("the entry can be read").path();
