@@ -72,7 +72,7 @@ pub fn allowed(schema: &Schema) -> String {
     }
     let kinds = kinds(schema);
     let kind = kinds.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect::<Vec<_>>().join(" or ");
-    match range(schema) {
+    match range(schema, given) {
         Some(range) => format!("{kind} {range}"),
         None if kind.is_empty() => "any value".to_owned(),
         None => kind,
@@ -167,7 +167,7 @@ fn check_scalar(
         && bound(schema, "exclusiveMinimum").is_none_or(|least| number > least)
         && bound(schema, "exclusiveMaximum").is_none_or(|most| number < most);
     if !inside {
-        let range = range(schema).unwrap_or_default();
+        let range = range(schema, bound).unwrap_or_default();
         mistakes.push(Mistake::new(path, format!("`{key}` is {scalar}, but must be {range}")).label("out of range"));
         return None;
     }
@@ -264,7 +264,12 @@ fn words(schema: &Schema) -> Option<Vec<&str>> {
     choices.iter().map(|choice| choice.get("const").and_then(Schema::as_str)).collect()
 }
 
-/// A bound of a number: the one that is given, or the one that its width implies.
+/// A bound that is given.
+fn given(schema: &Schema, name: &str) -> Option<f64> {
+    schema.get(name).and_then(Schema::as_f64)
+}
+
+/// A bound that is given, or the one that the width of a number implies.
 fn bound(schema: &Schema, name: &str) -> Option<f64> {
     let implied = match (schema.get("format").and_then(Schema::as_str), name) {
         (Some("uint8" | "uint16" | "uint32" | "uint64"), "minimum") => Some(0.0),
@@ -275,15 +280,14 @@ fn bound(schema: &Schema, name: &str) -> Option<f64> {
         (Some("uint64"), "maximum") => Some(9_007_199_254_740_992.0),
         _ => None,
     };
-    schema.get(name).and_then(Schema::as_f64).or(implied)
+    given(schema, name).or(implied)
 }
 
-fn range(schema: &Schema) -> Option<String> {
-    let least = bound(schema, "exclusiveMinimum").map(|v| format!("greater than {}", plain_number(v)));
-    let least = least.or(bound(schema, "minimum").map(|v| format!("at least {}", plain_number(v))));
-    // A limit that only the width implies is shown when it is broken, not in every list.
-    let most = bound(schema, "maximum").map(|v| format!("at most {}", plain_number(v)));
-    let most = most.or(bound(schema, "exclusiveMaximum").map(|v| format!("less than {}", plain_number(v))));
+/// The range of a number in words, from bounds as `bound` finds them.
+fn range(schema: &Schema, bound: impl Fn(&Schema, &str) -> Option<f64>) -> Option<String> {
+    let in_words = |name, words| bound(schema, name).map(|value| format!("{words} {}", plain_number(value)));
+    let least = in_words("exclusiveMinimum", "greater than").or(in_words("minimum", "at least"));
+    let most = in_words("maximum", "at most").or(in_words("exclusiveMaximum", "less than"));
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least} and {most}")),
         (least, most) => least.or(most),
