@@ -124,12 +124,6 @@ impl Streams {
     }
 }
 
-/// A uniform number in [0, 1) from 24 random bits, the resolution of an `f32` below one.
-#[inline]
-pub fn unit_f32(bits: u32) -> f32 {
-    (bits >> 8) as f32 * (1.0 / 16_777_216.0)
-}
-
 /// A uniform number in [0, 1) from 53 random bits.
 #[inline]
 pub fn unit_f64(bits: u64) -> f64 {

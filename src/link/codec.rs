@@ -116,11 +116,6 @@ impl Codec {
         self.damped
     }
 
-    /// The layout of its vectors.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
     /// Number of parts of a message.
     pub fn parts(&self) -> usize {
         self.parts.len()

@@ -3,11 +3,12 @@
 use rand::Rng;
 
 use super::{Batch, CATALOGUE, Engine, Evaluation, Network, start_vector};
-use crate::rng::{Address, Purpose, unit_f32};
+use crate::rng::{Address, Purpose, unit_f64};
 
 fn batch(shape: [usize; 3], n: usize, seed: u64) -> Batch {
     let mut generator = Address::new(seed, Purpose::Data).generator();
-    let images = (0..n * shape.iter().product::<usize>()).map(|_| unit_f32(generator.next_u32()) - 0.5).collect();
+    let images =
+        (0..n * shape.iter().product::<usize>()).map(|_| unit_f64(generator.next_u64()) as f32 - 0.5).collect();
     Batch { images, shape, labels: (0..n as u8).map(|i| i % 10).collect() }
 }
 
