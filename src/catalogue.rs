@@ -14,6 +14,35 @@ pub trait Named {
     const NAME: &'static str;
     /// A valid example of its settings in TOML; empty if it has none that must be given.
     const EXAMPLE: &'static str = "";
+    /// The number among its settings that trades bits for error, if there is one.
+    const STRENGTH: Option<Strength> = None;
+}
+
+/// A numeric setting that trades bits for error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strength {
+    /// Name of the setting.
+    pub key: &'static str,
+    /// The value with the most bits that makes sense.
+    pub mildest: f64,
+    /// The value with the fewest bits that makes sense.
+    pub harshest: f64,
+    /// Whether it takes whole numbers only.
+    pub whole: bool,
+    /// Other settings of the same meaning, of which only one may be given.
+    pub instead_of: &'static [&'static str],
+}
+
+impl Strength {
+    /// Number of steps from the mildest to the harshest value that a target is solved on.
+    pub const STEPS: usize = 256;
+
+    /// The value of a step: equal ratios from the mildest (0) to the harshest (`STEPS - 1`).
+    pub fn value(&self, step: usize) -> toml::Value {
+        let at = step as f64 / (Self::STEPS - 1) as f64;
+        let value = libm::exp((1.0 - at) * libm::log(self.mildest) + at * libm::log(self.harshest));
+        if self.whole { toml::Value::Integer(value.round() as i64) } else { toml::Value::Float(value) }
+    }
 }
 
 /// A part that was built, together with its settings with every default filled in.
@@ -32,6 +61,8 @@ pub struct Entry<P: ?Sized + 'static> {
     pub type_name: &'static str,
     /// A valid example of the settings in TOML.
     pub example: &'static str,
+    /// The setting that trades bits for error.
+    pub strength: Option<Strength>,
     /// Name of the module, which is the name of its file.
     pub module: &'static str,
     /// Text of the file.
@@ -122,6 +153,7 @@ macro_rules! entry {
             name: <$module::$type as $crate::catalogue::Named>::NAME,
             type_name: stringify!($type),
             example: <$module::$type as $crate::catalogue::Named>::EXAMPLE,
+            strength: <$module::$type as $crate::catalogue::Named>::STRENGTH,
             module: stringify!($module),
             text: include_str!(concat!(stringify!($module), ".rs")),
             schema: $crate::catalogue::schema_of::<$module::$type>,

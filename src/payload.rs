@@ -4,11 +4,17 @@
 //! bits without knowing which operator made them, and offers them back as a [`Source`], from which the operator pulls what it
 //! expects next. What both ends know beforehand (lengths, alphabets) is asked for, never sent.
 
+use half::f16;
+
 /// The kinds of sections, so that a coder can say which it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// 32-bit floats.
     Floats,
+    /// 16-bit floats.
+    Halves,
+    /// One number below a limit.
+    Number,
     /// A subset of positions.
     Positions,
     /// One bit a value.
@@ -19,6 +25,32 @@ pub enum Kind {
     Levels,
     /// Small signed integers around zero without a largest magnitude.
     UnboundedLevels,
+    /// Numbers of trials until a success.
+    Waits,
+}
+
+/// A machine that both ends walk along levels: the parities of the levels so far tell by which of two quantisers the next one is
+/// meant, so a coder may keep what it learns of them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trellis {
+    /// The next state, for every state and for an even and an odd level; the walk begins in state 0.
+    pub next: &'static [[u8; 2]],
+    /// The states of the second quantiser.
+    pub second: &'static [bool],
+}
+
+impl Trellis {
+    /// Whether a level in `state` is one of the second quantiser.
+    #[inline]
+    pub fn is_second(self, state: u8) -> bool {
+        self.second[usize::from(state)]
+    }
+
+    /// The state after `level` in `state`.
+    #[inline]
+    pub fn step(self, state: u8, level: i32) -> u8 {
+        self.next[usize::from(state)][(level & 1) as usize]
+    }
 }
 
 /// One run of values of one kind.
@@ -26,6 +58,15 @@ pub enum Kind {
 pub enum Section {
     /// Floats, 32 bits each whatever the coder.
     Floats(Vec<f32>),
+    /// Floats, 16 bits each whatever the coder.
+    Halves(Vec<f16>),
+    /// A number below a limit that both ends know: `ceil(log2 below)` bits whatever the coder.
+    Number {
+        /// The number.
+        value: u32,
+        /// The limit, at least 1.
+        below: u32,
+    },
     /// A strictly increasing subset of the positions below `n`; its size is known to both ends.
     Positions {
         /// The positions.
@@ -48,6 +89,15 @@ pub enum Section {
         values: Vec<i32>,
         /// The largest magnitude there can be, if there is one.
         largest: Option<u32>,
+        /// The trellis that the levels are a walk of, if they are one.
+        trellis: Option<Trellis>,
+    },
+    /// Numbers of independent trials, at least 1, until one succeeds.
+    Waits {
+        /// The numbers.
+        values: Vec<u64>,
+        /// The probability that a trial succeeds, in (0, 1].
+        success: f64,
     },
 }
 
@@ -56,31 +106,41 @@ impl Section {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Floats(_) => Kind::Floats,
+            Self::Halves(_) => Kind::Halves,
+            Self::Number { .. } => Kind::Number,
             Self::Positions { .. } => Kind::Positions,
             Self::Signs(_) => Kind::Signs,
             Self::Symbols { .. } => Kind::Symbols,
             Self::Levels { largest: Some(_), .. } => Kind::Levels,
             Self::Levels { largest: None, .. } => Kind::UnboundedLevels,
+            Self::Waits { .. } => Kind::Waits,
         }
     }
 
-    /// Bits that the section carries before any coder: 32 a float, `log2 C(n, k)` for a subset, `log2` of the alphabet a symbol,
+    /// Bits that the section carries before any coder: 32 a float, 16 a half, `log2` of its limit a number, `log2 C(n, k)` for a subset, `log2` of the alphabet a symbol,
     /// `log2(2 largest + 1)` a bounded level; unbounded levels as in sparse dithering: the count, the subset of the nonzero ones,
-    /// their signs and the sum of their magnitudes.
+    /// their signs and the sum of their magnitudes; the entropy of the geometric distribution a wait.
     pub fn information_bits(&self) -> f64 {
         match self {
             Self::Floats(values) => 32.0 * values.len() as f64,
+            Self::Halves(values) => 16.0 * values.len() as f64,
+            Self::Number { below, .. } => f64::from(*below).log2(),
             Self::Positions { at, n } => log2_binomial(u64::from(*n), at.len() as u64),
             Self::Signs(values) => values.len() as f64,
             Self::Symbols { values, alphabet } => values.len() as f64 * f64::from(*alphabet).log2(),
-            Self::Levels { values, largest: Some(largest) } => {
+            Self::Levels { values, largest: Some(largest), .. } => {
                 values.len() as f64 * (2.0 * f64::from(*largest) + 1.0).log2()
             }
-            Self::Levels { values, largest: None } => {
+            Self::Levels { values, largest: None, .. } => {
                 let nonzero = values.iter().filter(|level| **level != 0).count() as u64;
                 let magnitudes: f64 = values.iter().map(|level| f64::from(level.unsigned_abs())).sum();
                 let n = values.len() as u64;
                 (n as f64).log2().max(0.0) + log2_binomial(n, nonzero) + nonzero as f64 + magnitudes
+            }
+            Self::Waits { values, success } => {
+                let (p, q) = (*success, 1.0 - *success);
+                let failure = if q > 0.0 { q * libm::log1p(-p) / std::f64::consts::LN_2 } else { 0.0 };
+                -(p * libm::log2(p) + failure) / p * values.len() as f64
             }
         }
     }
@@ -123,6 +183,10 @@ pub struct Corrupt(pub &'static str);
 pub trait Source {
     /// Fills `out` with floats.
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt>;
+    /// Fills `out` with 16-bit floats.
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt>;
+    /// A number below `below`.
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt>;
     /// `k` increasing positions below `n`.
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt>;
     /// `n` signs.
@@ -131,6 +195,13 @@ pub trait Source {
     fn symbols(&mut self, n: usize, alphabet: u32) -> Result<Vec<u16>, Corrupt>;
     /// `n` levels with magnitudes up to `largest`.
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt>;
+    /// `n` waits from 1 to `most` for a success of probability `success`.
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt>;
+
+    /// `n` levels without a largest magnitude that are a walk of `trellis`.
+    fn walk(&mut self, n: usize, _trellis: Trellis) -> Result<Vec<i32>, Corrupt> {
+        self.levels(n, None)
+    }
 
     /// One float.
     fn float(&mut self) -> Result<f32, Corrupt> {
@@ -153,6 +224,23 @@ impl Source for InMemory<'_> {
                 out.copy_from_slice(values);
                 Ok(())
             }
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        match self.sections.next() {
+            Some(Section::Halves(values)) if values.len() == out.len() => {
+                out.copy_from_slice(values);
+                Ok(())
+            }
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        match self.sections.next() {
+            Some(Section::Number { value, below: of }) if *of == below => Ok(*value),
             _ => Err(UNEXPECTED),
         }
     }
@@ -182,7 +270,20 @@ impl Source for InMemory<'_> {
 
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
         match self.sections.next() {
-            Some(Section::Levels { values, largest: of }) if values.len() == n && *of == largest => Ok(values.clone()),
+            Some(Section::Levels { values, largest: of, .. }) if values.len() == n && *of == largest => {
+                Ok(values.clone())
+            }
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
+        match self.sections.next() {
+            Some(Section::Waits { values, success: of })
+                if values.len() == n && *of == success && values.iter().all(|&wait| wait <= most) =>
+            {
+                Ok(values.clone())
+            }
             _ => Err(UNEXPECTED),
         }
     }

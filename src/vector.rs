@@ -5,7 +5,7 @@
 
 /// Runs a loop with the widest vectors that the processor has.
 #[inline(always)]
-fn vectorised<R>(work: impl FnOnce() -> R) -> R {
+pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 

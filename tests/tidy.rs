@@ -167,8 +167,8 @@ fn check_catalogue<P: ?Sized>(room: &str, entries: &'static [Entry<P>], others: 
 #[test]
 fn folders_catalogues_names_and_headings_agree() {
     let operator = ["Formula", "Bits", "Bound", "Source", "Example"];
-    check_catalogue("compress", compress::CATALOGUE, &["granularity"], &operator);
-    let parts = ["bits", "elias", "golomb_gaps", "integer", "packet", "range", "sparse"];
+    check_catalogue("compress", compress::CATALOGUE, &["granularity", "rotation"], &operator);
+    let parts = ["bits", "elias", "golomb_gaps", "integer", "packet", "plain", "range", "sparse"];
     check_catalogue("wire", wire::CATALOGUE, &parts, &["Bits", "Writes", "Source"]);
     check_catalogue("link", link::CATALOGUE, &["codec"], &["Update", "Memory", "Needs", "Source"]);
     let method_headings = ["Update", "Sent", "Memory", "Step size", "Source", "Reduces to"];

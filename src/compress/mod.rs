@@ -4,6 +4,7 @@
 //! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
 pub mod granularity;
+pub mod rotation;
 
 mod identity;
 mod natural;

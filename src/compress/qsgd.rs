@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Operator, Part, Unfit, read_scale, scale};
 use crate::{
-    catalogue::Named,
+    catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
     rng::unit_f64,
     vector::{linf, norm_squared},
@@ -66,6 +66,8 @@ impl Default for Qsgd {
 impl Named for Qsgd {
     const NAME: &'static str = "qsgd";
     const EXAMPLE: &'static str = "levels = 5";
+    const STRENGTH: Option<Strength> =
+        Some(Strength { key: "levels", mildest: 65_536.0, harshest: 1.0, whole: true, instead_of: &[] });
 }
 
 impl Qsgd {
@@ -96,7 +98,7 @@ impl Operator for Qsgd {
                 if value < 0.0 { -level } else { level }
             };
             let values = bucket.iter().map(round).collect();
-            payload.push(Section::Levels { values, largest: Some(self.levels) });
+            payload.push(Section::Levels { values, largest: Some(self.levels), trellis: None });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{
     top_k::{check_kept, kept},
 };
 use crate::{
-    catalogue::Named,
+    catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
     rng::below,
 };
@@ -56,6 +56,8 @@ impl Default for RandK {
 impl Named for RandK {
     const NAME: &'static str = "rand-k";
     const EXAMPLE: &'static str = "ratio = 0.5";
+    const STRENGTH: Option<Strength> =
+        Some(Strength { key: "ratio", mildest: 1.0, harshest: 1e-5, whole: false, instead_of: &["k"] });
 }
 
 impl RandK {

@@ -78,7 +78,7 @@ impl Operator for TernGrad {
             if value < 0.0 { -kept } else { kept }
         };
         let values = x.iter().map(round).collect();
-        payload.push(Section::Levels { values, largest: Some(1) });
+        payload.push(Section::Levels { values, largest: Some(1), trellis: None });
         Ok(())
     }
 

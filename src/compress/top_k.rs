@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Misfit, Operator, Part, Unfit};
 use crate::{
-    catalogue::Named,
+    catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
 };
 
@@ -44,6 +44,8 @@ pub struct TopK {
 impl Named for TopK {
     const NAME: &'static str = "top-k";
     const EXAMPLE: &'static str = "ratio = 0.5";
+    const STRENGTH: Option<Strength> =
+        Some(Strength { key: "ratio", mildest: 1.0, harshest: 1e-5, whole: false, instead_of: &["k"] });
 }
 
 /// The number of coordinates kept among `n >= 1`.

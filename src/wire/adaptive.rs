@@ -1,12 +1,14 @@
 //! Adaptive range coding.
 
+use half::f16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Coder, EVERYTHING, MessageReader, MessageWriter,
     bits::fixed_width,
-    enumerative::{get_floats, get_subset, put_floats, put_subset},
+    enumerative::{get_subset, put_subset},
+    plain::{get_floats, get_halves, get_number, get_waits, put_floats, put_halves, put_number, put_waits},
     range::{Adaptive as Context, RangeDecoder, RangeEncoder},
     sparse::level,
 };
@@ -19,7 +21,7 @@ use crate::{
 ///
 /// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the first 15
 /// places, then Elias gamma. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
-/// and Trofimov and live for one message, across its parts. Positions are enumerative.
+/// and Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
 ///
 /// # Bits
 /// The adaptive entropy of the values (the Beta-binomial code length of every context) and one to two bytes at the end.
@@ -84,6 +86,9 @@ impl MessageWriter for AdaptiveWriter {
         let Self { encoder, contexts } = self;
         match section {
             Section::Floats(values) => put_floats(encoder, values),
+            Section::Halves(values) => put_halves(encoder, values),
+            Section::Number { value, below } => put_number(encoder, *value, *below),
+            Section::Waits { values, success } => put_waits(encoder, values, *success),
             Section::Signs(values) => values.iter().for_each(|&negative| encoder.raw(negative.into(), 1)),
             Section::Positions { at, n } => put_subset(encoder, at, *n),
             Section::Symbols { values, alphabet } => {
@@ -96,7 +101,7 @@ impl MessageWriter for AdaptiveWriter {
                     }
                 }
             }
-            Section::Levels { values, largest } => {
+            Section::Levels { values, largest, .. } => {
                 for &level in values {
                     contexts.nonzero.encode(encoder, level != 0);
                     if level != 0 {
@@ -168,6 +173,19 @@ impl Source for AdaptiveReader<'_> {
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
         get_floats(&mut self.decoder, out);
         Ok(())
+    }
+
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        get_halves(&mut self.decoder, out);
+        Ok(())
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        get_number(&mut self.decoder, below)
+    }
+
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
+        get_waits(&mut self.decoder, n, success, most)
     }
 
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Coder, MessageReader, MessageWriter,
     bits::{BitReader, BitWriter},
+    integer::{get_unary, put_unary},
     sparse::{ALL_BUT_SYMBOLS, SparseCode, SparseReader, SparseWriter, get_signs},
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 /// # Bits
 /// Positions: `n`, whatever the number of set ones (none for the full set).
 /// Levels: their number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits, magnitudes in unary (nothing where
-/// only 1 is possible).
+/// only 1 is possible). Waits in unary.
 ///
 /// # Writes
 /// Everything but symbols.
@@ -68,5 +69,13 @@ impl SparseCode for Bitmap {
         let set = get_signs(reader, n as usize)?;
         let at: Vec<u32> = (0..n).filter(|&i| set[i as usize]).collect();
         if at.len() == k { Ok(at) } else { Err(Corrupt("a set has another size than it should")) }
+    }
+
+    fn put_wait(self, writer: &mut BitWriter, wait: u64, _success: f64) {
+        put_unary(writer, wait);
+    }
+
+    fn get_wait(self, reader: &mut BitReader<'_>, _success: f64, most: u64) -> Result<u64, Corrupt> {
+        get_unary(reader, most)
     }
 }

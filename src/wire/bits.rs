@@ -1,5 +1,7 @@
 //! Bits in bytes, most significant first.
 
+use half::f16;
+
 use crate::payload::Corrupt;
 
 /// Appends bits to a growing message.
@@ -48,6 +50,16 @@ impl BitWriter {
         }
     }
 
+    /// Appends 16-bit floats by their bits.
+    pub fn put_halves(&mut self, values: &[f16]) {
+        values.iter().for_each(|value| self.put(u64::from(value.to_bits()), 16));
+    }
+
+    /// Appends a number below `below` in the fewest bits that can hold any such number.
+    pub fn put_number(&mut self, value: u32, below: u32) {
+        self.put(u64::from(value), fixed_width(u64::from(below)));
+    }
+
     /// Number of bits so far.
     pub fn len(&self) -> u64 {
         8 * self.bytes.len() as u64 + u64::from(self.used)
@@ -72,6 +84,11 @@ pub struct BitReader<'a> {
     bytes: &'a [u8],
     /// Position of the next bit.
     at: u64,
+}
+
+/// `number`, which a message may only hold below `below`.
+pub fn below_limit(number: u64, below: u32) -> Result<u32, Corrupt> {
+    if number < u64::from(below) { Ok(number as u32) } else { Err(Corrupt("a number is beyond its limit")) }
 }
 
 const PAST_THE_END: Corrupt = Corrupt("it ends too early");
@@ -157,6 +174,19 @@ impl<'a> BitReader<'a> {
             *value = f32::from_bits(self.get(32)? as u32);
         }
         Ok(())
+    }
+
+    /// Fills `out` with 16-bit floats.
+    pub fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        for value in out {
+            *value = f16::from_bits(self.get(16)? as u16);
+        }
+        Ok(())
+    }
+
+    /// A number below `below`.
+    pub fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        below_limit(self.get(fixed_width(u64::from(below)))?, below)
     }
 
     /// Fails unless all that is left is the padding of the last byte.

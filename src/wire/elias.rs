@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{
     bits::{BitReader, BitWriter},
     integer::IntegerCode,
-    sparse::{SparseCode, get_gaps, put_gaps},
+    sparse::{SparseCode, bounded_wait, get_gaps, put_gaps},
 };
 use crate::payload::Corrupt;
 
@@ -51,6 +51,14 @@ impl<C: IntegerCode + 'static> SparseCode for Elias<C> {
 
     fn get_magnitude(self, reader: &mut BitReader<'_>, _largest: Option<u32>) -> Result<u64, Corrupt> {
         C::get(reader)
+    }
+
+    fn put_wait(self, writer: &mut BitWriter, wait: u64, _success: f64) {
+        C::put(writer, wait);
+    }
+
+    fn get_wait(self, reader: &mut BitReader<'_>, _success: f64, most: u64) -> Result<u64, Corrupt> {
+        bounded_wait(C::get(reader)?, most)
     }
 
     fn put_symbol(self, writer: &mut BitWriter, symbol: u16, _alphabet: u32) {

@@ -1,5 +1,6 @@
 //! Elias omega codes of every level: the dense code of QSGD.
 
+use half::f16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use super::{
     bits::{BitReader, BitWriter},
     elias::Elias,
     integer::{IntegerCode, Omega},
-    sparse::{SparseCode, get_signs, get_symbols, level, put_signs},
+    sparse::{SparseCode, get_signs, get_symbols, get_waits, level, put_signs},
 };
 use crate::{
     catalogue::Named,
@@ -18,7 +19,7 @@ use crate::{
 /// Every level, zero or not, in the Elias omega code: the dense code of QSGD.
 ///
 /// # Bits
-/// Levels: omega of (magnitude + 1) for each, and a sign bit for the nonzero ones. Positions and symbols as `elias-omega`.
+/// Levels: omega of (magnitude + 1) for each, and a sign bit for the nonzero ones. Positions, symbols and waits as `elias-omega`.
 ///
 /// # Writes
 /// Everything.
@@ -57,6 +58,11 @@ impl MessageWriter for DenseWriter {
         let bits = &mut self.0;
         match section {
             Section::Floats(values) => bits.put_floats(values),
+            Section::Halves(values) => bits.put_halves(values),
+            Section::Number { value, below } => bits.put_number(*value, *below),
+            Section::Waits { values, success } => {
+                values.iter().for_each(|&wait| SPARSE.put_wait(bits, wait, *success));
+            }
             Section::Signs(values) => put_signs(bits, values),
             Section::Positions { at, n } => SPARSE.put_positions(bits, at, *n),
             Section::Symbols { values, alphabet } => {
@@ -88,6 +94,18 @@ struct DenseReader<'a>(BitReader<'a>);
 impl Source for DenseReader<'_> {
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
         self.0.floats(out)
+    }
+
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        self.0.halves(out)
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        self.0.number(below)
+    }
+
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
+        get_waits(SPARSE, &mut self.0, n, success, most)
     }
 
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {

@@ -1,10 +1,12 @@
 //! Enumerative codes of subsets, driven through the range coder.
 
+use half::f16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Coder, MessageReader, MessageWriter,
+    plain::{get_floats, get_halves, get_number, get_waits, put_floats, put_halves, put_number, put_waits},
     range::{RangeDecoder, RangeEncoder},
     sparse::{ALL_BUT_SYMBOLS, level},
 };
@@ -21,7 +23,7 @@ use crate::{
 ///
 /// # Bits
 /// Positions `log2 C(n, k)`. Levels: the number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits, magnitudes in
-/// unary (nothing where only 1 is possible). One to two bytes end the message.
+/// unary (nothing where only 1 is possible). Waits are Golomb codes. One to two bytes end the message.
 ///
 /// # Writes
 /// Everything but symbols.
@@ -84,16 +86,6 @@ pub fn get_subset(decoder: &mut RangeDecoder<'_>, k: usize, n: u32) -> Result<Ve
     Ok(at)
 }
 
-/// Encodes floats by their bits.
-pub fn put_floats(encoder: &mut RangeEncoder, values: &[f32]) {
-    values.iter().for_each(|value| encoder.raw(u64::from(value.to_bits()), 32));
-}
-
-/// Decodes floats.
-pub fn get_floats(decoder: &mut RangeDecoder<'_>, out: &mut [f32]) {
-    out.iter_mut().for_each(|value| *value = f32::from_bits(decoder.raw(32) as u32));
-}
-
 struct EnumerativeWriter(RangeEncoder);
 
 impl MessageWriter for EnumerativeWriter {
@@ -101,10 +93,13 @@ impl MessageWriter for EnumerativeWriter {
         let encoder = &mut self.0;
         match section {
             Section::Floats(values) => put_floats(encoder, values),
+            Section::Halves(values) => put_halves(encoder, values),
+            Section::Number { value, below } => put_number(encoder, *value, *below),
+            Section::Waits { values, success } => put_waits(encoder, values, *success),
             Section::Signs(values) => values.iter().for_each(|&negative| encoder.raw(negative.into(), 1)),
             Section::Positions { at, n } => put_subset(encoder, at, *n),
             Section::Symbols { .. } => unreachable!("symbols are refused when a coder is chosen"),
-            Section::Levels { values, largest } => {
+            Section::Levels { values, largest, .. } => {
                 let n = values.len() as u32;
                 let at: Vec<u32> = (0..n).filter(|&i| values[i as usize] != 0).collect();
                 encoder.raw(at.len() as u64, fixed_width(u64::from(n) + 1));
@@ -138,6 +133,19 @@ impl Source for EnumerativeReader<'_> {
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
         get_floats(&mut self.0, out);
         Ok(())
+    }
+
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        get_halves(&mut self.0, out);
+        Ok(())
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        get_number(&mut self.0, below)
+    }
+
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
+        get_waits(&mut self.0, n, success, most)
     }
 
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {

@@ -1,5 +1,6 @@
 //! Fixed-width codes.
 
+use half::f16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ use crate::{
 /// Positions `k ceil(log2 n)`; symbols `ceil(log2 alphabet)` each; levels `ceil(log2(2 largest + 1))` each; signs 1; floats 32.
 ///
 /// # Writes
-/// Everything but levels without a largest magnitude.
+/// Everything but levels without a largest magnitude and waits.
 ///
 /// # Source
 /// Folklore.
@@ -33,7 +34,7 @@ impl Named for Fixed {
 
 impl Coder for Fixed {
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
+        &[Kind::Floats, Kind::Halves, Kind::Number, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels]
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
@@ -58,6 +59,9 @@ impl MessageWriter for FixedWriter {
         let bits = &mut self.0;
         match section {
             Section::Floats(values) => bits.put_floats(values),
+            Section::Halves(values) => bits.put_halves(values),
+            Section::Number { value, below } => bits.put_number(*value, *below),
+            Section::Waits { .. } => unreachable!("waits are refused when a coder is chosen"),
             Section::Signs(values) => put_signs(bits, values),
             Section::Positions { at, n } => {
                 let width = fixed_width(u64::from(*n));
@@ -70,7 +74,7 @@ impl MessageWriter for FixedWriter {
                 let width = fixed_width(u64::from(*alphabet));
                 values.iter().for_each(|&symbol| bits.put(u64::from(symbol), width));
             }
-            Section::Levels { values, largest } => {
+            Section::Levels { values, largest, .. } => {
                 let width = level_width(*largest);
                 let shift = i64::from(largest.unwrap_or(0));
                 values.iter().for_each(|&level| bits.put((i64::from(level) + shift) as u64, width));
@@ -111,6 +115,18 @@ impl FixedReader<'_> {
 impl Source for FixedReader<'_> {
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
         self.0.floats(out)
+    }
+
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        self.0.halves(out)
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        self.0.number(below)
+    }
+
+    fn waits(&mut self, _n: usize, _success: f64, _most: u64) -> Result<Vec<u64>, Corrupt> {
+        unreachable!("waits are refused when a coder is chosen")
     }
 
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {

@@ -105,15 +105,23 @@ impl Golomb {
     /// The best parameter for gaps between successes of probability `k / n`:
     /// `ceil(log(2 - p) / -log(1 - p))`, and 1 from `p = 0.38` on.
     pub fn for_density(k: u64, n: u64) -> Self {
-        let p = k as f64 / n.max(1) as f64;
-        let m = if p >= 0.38 || k == 0 { 1.0 } else { (libm::log(2.0 - p) / -libm::log1p(-p)).ceil() };
+        if k == 0 { Self { m: 1 } } else { Self::for_success(k as f64 / n.max(1) as f64) }
+    }
+
+    /// The best parameter for waits less one, when a trial succeeds with probability `p` in (0, 1].
+    pub fn for_success(p: f64) -> Self {
+        let m = if p >= 0.38 { 1.0 } else { (libm::log(2.0 - p) / -libm::log1p(-p)).ceil() };
         Self { m: m as u64 }
     }
 
     /// The best power of two: `2^round(log2(ln 2 / p))`, at least 1. This is the Rice code.
     pub fn rice_for_density(k: u64, n: u64) -> Self {
-        let p = k as f64 / n.max(1) as f64;
-        let r = if k == 0 { 0.0 } else { libm::log2(std::f64::consts::LN_2 / p).round().clamp(0.0, 32.0) };
+        if k == 0 { Self { m: 1 } } else { Self::rice_for_success(k as f64 / n.max(1) as f64) }
+    }
+
+    /// The best power of two for waits less one, when a trial succeeds with probability `p` in (0, 1].
+    pub fn rice_for_success(p: f64) -> Self {
+        let r = libm::log2(std::f64::consts::LN_2 / p).round().clamp(0.0, 32.0);
         Self { m: 1 << r as u32 }
     }
 
@@ -124,21 +132,39 @@ impl Golomb {
 
     /// Writes `n >= 0`.
     pub fn put(self, writer: &mut BitWriter, n: u64) {
-        put_unary(writer, n / self.m + 1);
+        let (quotient, rest, width) = self.split(n);
+        put_unary(writer, quotient + 1);
+        writer.put(rest, width);
+    }
+
+    /// The quotient, which is written in unary, and the word and width that are written for the remainder.
+    pub fn split(self, n: u64) -> (u64, u64, u32) {
         let (width, short) = self.remainder();
-        let rest = n % self.m;
-        if rest < short { writer.put(rest, width - 1) } else { writer.put(rest + short, width) }
+        match n % self.m {
+            rest if rest < short => (n / self.m, rest, width - 1),
+            rest => (n / self.m, rest + short, width),
+        }
     }
 
     /// Reads an integer of at most `most`.
     pub fn get(self, reader: &mut BitReader<'_>, most: u64) -> Result<u64, Corrupt> {
         let quotient = reader.ones(most / self.m)?;
+        self.join(quotient, most, |width| reader.get(width))
+    }
+
+    /// The integer, at most `most`, of a quotient and of the bits that follow it.
+    pub fn join(
+        self,
+        quotient: u64,
+        most: u64,
+        mut bits: impl FnMut(u32) -> Result<u64, Corrupt>,
+    ) -> Result<u64, Corrupt> {
         let (width, short) = self.remainder();
         let rest = match width {
             0 => 0,
-            _ => match reader.get(width - 1)? {
+            _ => match bits(width - 1)? {
                 rest if rest < short => rest,
-                rest => (rest << 1 | reader.get(1)?) - short,
+                rest => (rest << 1 | bits(1)?) - short,
             },
         };
         let n = quotient * self.m + rest;

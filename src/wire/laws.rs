@@ -1,9 +1,12 @@
 //! Laws that every coder obeys, in one loop over the catalogue.
 
+use half::f16;
 use proptest::prelude::*;
 
 use super::{CATALOGUE, Coder, bits::fixed_width};
-use crate::payload::{Corrupt, Kind, Section, Source};
+use crate::payload::{Corrupt, Kind, Section, Source, Trellis};
+
+const FOUR_STATES: Trellis = Trellis { next: &[[0, 2], [2, 0], [1, 3], [3, 1]], second: &[false, false, true, true] };
 
 fn coders() -> Vec<(&'static str, Box<dyn Coder>)> {
     CATALOGUE.iter().map(|entry| (entry.name, entry.build_example().expect("examples are valid").part)).collect()
@@ -24,9 +27,21 @@ fn section() -> impl Strategy<Value = Section> {
         (1u32..600).prop_flat_map(|alphabet| prop::collection::vec(0..alphabet as u16, 0..60)
             .prop_map(move |values| Section::Symbols { values, alphabet })),
         (1i32..40).prop_flat_map(|largest| prop::collection::vec(-largest..=largest, 0..80)
-            .prop_map(move |values| Section::Levels { values, largest: Some(largest as u32) })),
-        prop::collection::vec(prop_oneof![Just(0), -3..=3, -60..=60], 0..80)
-            .prop_map(|values| Section::Levels { values, largest: None }),
+            .prop_map(move |values| Section::Levels { values, largest: Some(largest as u32), trellis: None })),
+        prop::collection::vec(prop_oneof![Just(0), -3..=3, -60..=60], 0..80).prop_map(|values| Section::Levels {
+            values,
+            largest: None,
+            trellis: None
+        }),
+        prop::collection::vec(prop_oneof![Just(0), -3..=3], 0..80).prop_map(|values| Section::Levels {
+            values,
+            largest: None,
+            trellis: Some(FOUR_STATES)
+        }),
+        prop::collection::vec((-9.0f32..9.0).prop_map(f16::from_f32), 0..20).prop_map(Section::Halves),
+        (0u32..5, 5u32..10_000).prop_map(|(value, below)| Section::Number { value, below }),
+        (prop::collection::vec(1u64..200, 0..20), 0.001f64..=1.0)
+            .prop_map(|(values, success)| Section::Waits { values, success }),
     ]
 }
 
@@ -47,8 +62,21 @@ fn read(source: &mut dyn Source, like: &Section) -> Result<Section, Corrupt> {
         Section::Symbols { values, alphabet } => {
             Section::Symbols { values: source.symbols(values.len(), *alphabet)?, alphabet: *alphabet }
         }
-        Section::Levels { values, largest } => {
-            Section::Levels { values: source.levels(values.len(), *largest)?, largest: *largest }
+        Section::Halves(values) => {
+            let mut out = vec![f16::ZERO; values.len()];
+            source.halves(&mut out)?;
+            Section::Halves(out)
+        }
+        Section::Number { below, .. } => Section::Number { value: source.number(*below)?, below: *below },
+        Section::Waits { values, success } => {
+            Section::Waits { values: source.waits(values.len(), *success, 200)?, success: *success }
+        }
+        Section::Levels { values, largest, trellis } => {
+            let read = match trellis {
+                Some(trellis) => source.walk(values.len(), *trellis)?,
+                None => source.levels(values.len(), *largest)?,
+            };
+            Section::Levels { values: read, largest: *largest, trellis: *trellis }
         }
     })
 }
@@ -84,7 +112,7 @@ proptest! {
                 Ok(Section::Symbols { values, alphabet }) => {
                     prop_assert!(values.iter().all(|&symbol| u32::from(symbol) < alphabet), "{}", name);
                 }
-                Ok(Section::Levels { values, largest: Some(largest) }) => {
+                Ok(Section::Levels { values, largest: Some(largest), .. }) => {
                     prop_assert!(values.iter().all(|level| level.unsigned_abs() <= largest), "{}", name);
                 }
                 _ => {}
@@ -109,7 +137,7 @@ fn formulas_hold_exactly() {
     assert_eq!(bits_of("elias-gamma", &positions), 1 + 3 + 1 + 5 + 19);
     assert_eq!(bits_of("elias-delta", &positions), 1 + 4 + 1 + 5 + 16);
     assert_eq!(bits_of("elias-omega", &positions), 1 + 3 + 1 + 6 + 17);
-    let levels = Section::Levels { values: vec![0, -1, 0, 3, 0, 0, 0, 0], largest: Some(3) };
+    let levels = Section::Levels { values: vec![0, -1, 0, 3, 0, 0, 0, 0], largest: Some(3), trellis: None };
     assert_eq!(bits_of("fixed", &levels), 8 * 3);
     assert_eq!(bits_of("bitmap", &levels), 4 + 8 + (1 + 1) + (1 + 3));
     // count 2 + 1, gaps 2 and 2, magnitudes 1 and 3

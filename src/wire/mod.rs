@@ -1,13 +1,14 @@
 //! Coders: payload to bits and back, one file each; packets.
 //!
 //! A coder knows no operator. It writes sections one after the other into one bit string and gives them back as a
-//! [`Source`]. `bits`, `integer`, `range` and `sparse` are the parts that coders are made of.
+//! [`Source`]. `bits`, `integer`, `plain`, `range` and `sparse` are the parts that coders are made of.
 
 pub mod bits;
 pub mod elias;
 pub mod golomb_gaps;
 pub mod integer;
 pub mod packet;
+pub mod plain;
 pub mod range;
 pub mod sparse;
 
@@ -57,8 +58,17 @@ pub trait MessageReader: Source {
 }
 
 /// All kinds of sections.
-const EVERYTHING: &[Kind] =
-    &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Symbols, Kind::Levels, Kind::UnboundedLevels];
+const EVERYTHING: &[Kind] = &[
+    Kind::Floats,
+    Kind::Halves,
+    Kind::Number,
+    Kind::Positions,
+    Kind::Signs,
+    Kind::Symbols,
+    Kind::Levels,
+    Kind::UnboundedLevels,
+    Kind::Waits,
+];
 
 /// All coders.
 pub const CATALOGUE: &[Entry<dyn Coder>] = &[

@@ -16,7 +16,7 @@ use crate::{catalogue::Named, payload::Kind};
 /// # Bits
 /// Positions: for every gap less one, the quotient in unary and the remainder in `log2` of the parameter.
 /// Levels: their number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits, magnitudes in unary (nothing where
-/// only 1 is possible).
+/// only 1 is possible). Waits: as gaps, by the probability of success.
 ///
 /// # Writes
 /// Everything but symbols.
@@ -45,4 +45,5 @@ impl Coder for Rice {
     }
 }
 
-const CODE: GolombGaps = GolombGaps(integer::Golomb::rice_for_density);
+const CODE: GolombGaps =
+    GolombGaps { for_density: integer::Golomb::rice_for_density, for_success: integer::Golomb::rice_for_success };

@@ -2,6 +2,8 @@
 //!
 //! Bitmap, Elias, Golomb and Rice differ only in a [`SparseCode`]: how a set of positions, its size and a magnitude are written.
 
+use half::f16;
+
 use super::{
     MessageReader, MessageWriter,
     bits::{BitReader, BitWriter, fixed_width},
@@ -38,14 +40,27 @@ pub trait SparseCode: Copy + Send + Sync + 'static {
     fn put_symbol(self, writer: &mut BitWriter, symbol: u16, alphabet: u32) {
         writer.put(u64::from(symbol), fixed_width(u64::from(alphabet)));
     }
+    /// Writes a wait; only codes that list [`Kind::Waits`] are asked to.
+    fn put_wait(self, writer: &mut BitWriter, wait: u64, success: f64);
+    /// Reads a wait of at most `most`.
+    fn get_wait(self, reader: &mut BitReader<'_>, success: f64, most: u64) -> Result<u64, Corrupt>;
     /// Reads a symbol.
     fn get_symbol(self, reader: &mut BitReader<'_>, alphabet: u32) -> Result<u64, Corrupt> {
         reader.get(fixed_width(u64::from(alphabet)))
     }
 }
 
-/// The kinds that a sparse code writes when symbols without order mean nothing to it.
-pub const ALL_BUT_SYMBOLS: &[Kind] = &[Kind::Floats, Kind::Positions, Kind::Signs, Kind::Levels, Kind::UnboundedLevels];
+/// The kinds that a code of sets writes when symbols without order mean nothing to it.
+pub const ALL_BUT_SYMBOLS: &[Kind] = &[
+    Kind::Floats,
+    Kind::Halves,
+    Kind::Number,
+    Kind::Positions,
+    Kind::Signs,
+    Kind::Levels,
+    Kind::UnboundedLevels,
+    Kind::Waits,
+];
 
 /// A message under a sparse code.
 #[derive(Debug)]
@@ -66,12 +81,15 @@ impl<C: SparseCode> MessageWriter for SparseWriter<C> {
         let (code, bits) = (self.code, &mut self.bits);
         match section {
             Section::Floats(values) => bits.put_floats(values),
+            Section::Halves(values) => bits.put_halves(values),
+            Section::Number { value, below } => bits.put_number(*value, *below),
+            Section::Waits { values, success } => values.iter().for_each(|&wait| code.put_wait(bits, wait, *success)),
             Section::Signs(values) => put_signs(bits, values),
             Section::Positions { at, n } => code.put_positions(bits, at, *n),
             Section::Symbols { values, alphabet } => {
                 values.iter().for_each(|&symbol| code.put_symbol(bits, symbol, *alphabet));
             }
-            Section::Levels { values, largest } => {
+            Section::Levels { values, largest, .. } => {
                 let at: Vec<u32> = (0..values.len() as u32).filter(|&i| values[i as usize] != 0).collect();
                 code.put_count(bits, at.len(), values.len());
                 code.put_positions(bits, &at, values.len() as u32);
@@ -113,6 +131,18 @@ impl<C: SparseCode> Source for SparseReader<'_, C> {
         self.bits.floats(out)
     }
 
+    fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
+        self.bits.halves(out)
+    }
+
+    fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
+        self.bits.number(below)
+    }
+
+    fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
+        get_waits(self.code, &mut self.bits, n, success, most)
+    }
+
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {
         self.code.get_positions(&mut self.bits, k, n)
     }
@@ -145,6 +175,26 @@ impl<C: SparseCode> MessageReader for SparseReader<'_, C> {
     fn finish(&mut self) -> Result<(), Corrupt> {
         self.bits.finish()
     }
+}
+
+/// Reads `n` waits of at most `most`.
+pub fn get_waits(
+    code: impl SparseCode,
+    bits: &mut BitReader<'_>,
+    n: usize,
+    success: f64,
+    most: u64,
+) -> Result<Vec<u64>, Corrupt> {
+    // Every wait takes at least one bit.
+    if n as u64 > bits.left() {
+        return Err(Corrupt("it ends too early"));
+    }
+    (0..n).map(|_| code.get_wait(bits, success, most)).collect()
+}
+
+/// `wait`, which may only be from 1 to `most`.
+pub fn bounded_wait(wait: u64, most: u64) -> Result<u64, Corrupt> {
+    if (1..=most).contains(&wait) { Ok(wait) } else { Err(Corrupt("a wait is out of range")) }
 }
 
 /// Reads `n` symbols below `alphabet`.
