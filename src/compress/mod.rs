@@ -4,15 +4,19 @@
 //! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
 pub mod granularity;
+pub mod long_trellis;
 pub mod rotation;
+pub mod trellis;
 
 mod identity;
 mod natural;
 mod qsgd;
 mod rand_k;
 mod sign;
+mod tcq;
 mod tern_grad;
 mod top_k;
+mod weave;
 
 pub use granularity::Granularity;
 
@@ -144,6 +148,8 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(tern_grad::TernGrad),
     entry!(sign::Sign),
     entry!(natural::Natural),
+    entry!(tcq::Tcq),
+    entry!(weave::Weave),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.
