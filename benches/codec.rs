@@ -39,7 +39,7 @@ fn codecs(c: &mut Criterion) {
         let built = (entry.build)(toml::from_str(settings).expect("TOML")).expect("settings are valid").part;
         let writer =
             catalogue::find(wire::CATALOGUE, coder).expect("the coder is listed").build_example().expect("valid").part;
-        let codec = Codec::new(built, writer, Arc::new(Layout::flat(N)), Granularity::Model, 1).expect("they fit");
+        let codec = Codec::new(built, writer, Arc::new(Layout::flat(N)), Granularity::Model).expect("they fit");
         let streams = Streams::message(0, 1, 2, 3, 0);
         let mut out = vec![0.0; N];
         group.bench_function(format!("{operator}, {coder}"), |b| {

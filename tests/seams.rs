@@ -22,7 +22,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 fn codec(operator: Box<dyn Operator>, coder: &str, layout: Arc<Layout>, granularity: Granularity) -> Codec {
     let coder = catalogue::find(wire::CATALOGUE, coder).expect("listed").build_example().expect("valid").part;
-    Codec::new(operator, coder, layout, granularity, 1).expect("they fit")
+    Codec::new(operator, coder, layout, granularity).expect("they fit")
 }
 
 fn operator(name: &str, settings: &str) -> Box<dyn Operator> {

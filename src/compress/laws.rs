@@ -209,7 +209,7 @@ fn unbiased_operators_have_no_bias() {
 fn values_that_are_not_finite_are_refused_and_named() {
     let layout = Arc::new(Layout::new([("first".to_owned(), vec![3]), ("second".to_owned(), vec![2, 2])]));
     for (name, operator, coder) in combinations() {
-        let codec = Codec::new(operator, coder, layout.clone(), Granularity::Layer, 1).expect("they fit");
+        let codec = Codec::new(operator, coder, layout.clone(), Granularity::Layer).expect("they fit");
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = vec![1.0; 7];
             x[5] = bad;
@@ -226,7 +226,7 @@ fn norms_beyond_32_bits_are_an_error_and_not_an_infinity() {
     let layout = Arc::new(Layout::flat(4));
     let x = [f32::MAX; 4];
     for (name, operator, coder) in combinations() {
-        let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model, 1).expect("they fit");
+        let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model).expect("they fit");
         if let Ok(packet) = codec.encode(&x, streams(0), &mut Vec::new()) {
             let mut out = vec![0.0; 4];
             codec.decode(&packet, streams(0), &mut out).expect("a packet can be read");
@@ -238,7 +238,7 @@ fn norms_beyond_32_bits_are_an_error_and_not_an_infinity() {
 #[test]
 fn the_empty_vector_is_an_empty_message() {
     for (name, operator, coder) in combinations() {
-        let codec = Codec::new(operator, coder, Arc::new(Layout::flat(0)), Granularity::Model, 1);
+        let codec = Codec::new(operator, coder, Arc::new(Layout::flat(0)), Granularity::Model);
         // A count of coordinates beyond the vector is refused before any message.
         let Ok(codec) = codec else { continue };
         let packet = codec.encode(&[], streams(0), &mut Vec::new()).expect("nothing can be sent");
@@ -252,7 +252,7 @@ proptest! {
     fn any_bytes_give_an_error_or_a_finite_vector(bytes in prop::collection::vec(any::<u8>(), 0..64), d in 1usize..40) {
         let layout = Arc::new(Layout::flat(d));
         for (_, operator, coder) in combinations() {
-            let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model, 1).expect("they fit");
+            let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model).expect("they fit");
             let packet = Packet { bytes: bytes.clone(), ..Packet::default() };
             let mut out = vec![0.0; d];
             if codec.decode(&packet, streams(0), &mut out).is_ok() {

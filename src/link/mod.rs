@@ -9,7 +9,7 @@ mod plain;
 
 use std::sync::Arc;
 
-pub use codec::{Codec, Unsendable};
+pub use codec::{Aim, Codec, Unsendable};
 
 use crate::{
     catalogue::Entry,

@@ -20,7 +20,7 @@ fn link(operator: &str, settings: &str, rule: &str) -> Link {
     let operator = (operator.build)(toml::from_str(settings).expect("TOML")).expect("settings are valid").part;
     let coder = catalogue::find(wire::CATALOGUE, operator.default_coder()).expect("the coder is listed");
     let coder = coder.build_example().expect("examples are valid").part;
-    let codec = Codec::new(operator, coder, Arc::new(Layout::flat(20)), Granularity::Model, 1).expect("they fit");
+    let codec = Codec::new(operator, coder, Arc::new(Layout::flat(20)), Granularity::Model).expect("they fit");
     Link::new(codec, catalogue::find(link::CATALOGUE, rule).expect("the rule is listed").build_example().unwrap().part)
 }
 

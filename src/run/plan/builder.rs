@@ -11,12 +11,12 @@ use super::{
     },
 };
 use crate::{
-    catalogue::{self, Entry},
-    compress::{self, Class, Granularity, Misfit, Operator},
+    catalogue::{self, Entry, Strength},
+    compress::{self, Class, Misfit, Operator},
     data::{self, Dataset, Options, Pixels, Source},
     digest::sha256_floats,
     layout::Layout,
-    link::{self, Codec, Link},
+    link::{self, Aim, Codec, Link},
     method::{self, Method, Population, Setup},
     model::{self, Architecture, start_vector},
     partition::{self, Partition, Partitioner},
@@ -69,11 +69,7 @@ impl Builder<'_> {
             }
         }
         let participation = section(METHOD).and_then(|section| self.participation(section, &mut resolved));
-        let mut link = |slot: usize| {
-            let section = section(slot)?;
-            let operator = self.part(compress::CATALOGUE, section, slot, &mut resolved)?;
-            self.link(section, operator, slots[slot].section, layout.clone(), &mut resolved)
-        };
+        let mut link = |slot: usize| self.link(section(slot)?, slot, layout.clone(), &mut resolved);
         let (uplink, downlink) = (link(UPLINK), link(DOWNLINK));
         let (method, uplink, downlink) = (method?, uplink?, downlink?);
         if let Err((section, misfit)) = method.check(&uplink, &downlink) {
@@ -287,34 +283,101 @@ impl Builder<'_> {
         Some(participation)
     }
 
+    /// The operator of a link; at every strength if the link has an aim.
+    fn operators(
+        &mut self,
+        section: &Section,
+        slot: usize,
+        resolved: &mut Resolved,
+    ) -> Option<(Vec<Box<dyn Operator>>, Option<Aim>)> {
+        let settings: LinkSettings = section.common.clone().try_into().expect("the check knows these keys");
+        let (path, _) = SECTIONS[slot];
+        let (key, aim) = match (settings.bits_per_coordinate, settings.target_error) {
+            (None, None) => return Some((vec![self.part(compress::CATALOGUE, section, slot, resolved)?], None)),
+            (Some(bits), None) => ("bits_per_coordinate", Aim::Bits(bits)),
+            (None, Some(error)) => ("target_error", Aim::Error(error)),
+            (Some(_), Some(_)) => {
+                let message = "a message has either `bits_per_coordinate` or `target_error` to keep to";
+                self.fail(format!("{path}.target_error"), message);
+                return None;
+            }
+        };
+        let entry = catalogue::find(compress::CATALOGUE, &section.name).expect("the check knows this name");
+        let Some(strength) = entry.strength else {
+            let able: Vec<&str> =
+                compress::CATALOGUE.iter().filter(|entry| entry.strength.is_some()).map(|entry| entry.name).collect();
+            let message =
+                format!("`{}` has no setting that trades bits for error; there are {}", entry.name, able.join(", "));
+            self.fail(format!("{path}.{key}"), message);
+            return None;
+        };
+        let taken: Vec<&str> = std::iter::once(&strength.key)
+            .chain(strength.instead_of)
+            .copied()
+            .filter(|key| section.settings.contains_key(*key))
+            .collect();
+        if !taken.is_empty() {
+            for given in taken {
+                self.fail(
+                    format!("{path}.{given}"),
+                    format!("`{given}` is what `{key}` is solved with: give one of them"),
+                );
+            }
+            return None;
+        }
+        let at = |value: toml::Value| {
+            let mut settings = section.settings.clone();
+            settings.insert(strength.key.to_owned(), value);
+            settings
+        };
+        // The settings as they are stored come from one strength; the strength itself is none of them.
+        let middle = Section { settings: at(strength.value(Strength::STEPS / 2)), ..section.clone() };
+        self.part(compress::CATALOGUE, &middle, slot, resolved)?;
+        resolved.remove(path, strength.key);
+        let mut values: Vec<toml::Value> = (0..Strength::STEPS).map(|step| strength.value(step)).collect();
+        values.dedup();
+        let operators = values.into_iter().map(|value| (entry.build)(at(value)).map(|built| built.part)).collect();
+        match operators {
+            Ok(operators) => Some((operators, Some(aim))),
+            Err(reason) => {
+                self.fail(path, reason);
+                None
+            }
+        }
+    }
+
     fn link(
         &mut self,
         section: &Section,
-        operator: Box<dyn Operator>,
-        path: &'static str,
+        slot: usize,
         layout: Option<Arc<Layout>>,
         resolved: &mut Resolved,
     ) -> Option<Link> {
+        let (mut operators, aim) = self.operators(section, slot, resolved)?;
+        let (path, _) = SECTIONS[slot];
         let mut settings: LinkSettings = section.common.clone().try_into().expect("the check knows these keys");
-        if settings.granularity != Granularity::Groups && section.common.contains_key("groups") {
-            self.fail(format!("{path}.groups"), "`groups` counts only with `granularity = \"groups\"`");
-        }
+        let granularity = match settings.granularity() {
+            Ok(granularity) => granularity,
+            Err(idle) => {
+                idle.into_iter().for_each(|(key, message)| self.fail(format!("{path}.{key}"), message));
+                return None;
+            }
+        };
         if settings.coder == "default" {
-            operator.default_coder().clone_into(&mut settings.coder);
+            operators[0].default_coder().clone_into(&mut settings.coder);
         }
         let coder = catalogue::find(wire::CATALOGUE, &settings.coder).expect("the check knows these coders");
         let coder: Box<dyn Coder> = coder.build_example().expect("coders have no settings").part;
         let rule = catalogue::find(link::CATALOGUE, &settings.link).expect("the check knows these rules");
         let rule = rule.build_example().expect("rules have no settings").part;
-        let mut table = catalogue::write(&settings);
-        if settings.granularity != Granularity::Groups {
-            table.remove("groups");
-        }
-        resolved.add(path, table);
-        let groups = settings.groups as usize;
+        resolved.add(path, catalogue::write(&settings));
         // Without a layout the settings can still be checked against the coder.
         let layout = layout.unwrap_or_else(|| Arc::new(Layout::flat(u32::MAX as usize)));
-        match Codec::new(operator, coder, layout, settings.granularity, groups) {
+        let codec = match aim {
+            None => Codec::new(operators.remove(0), coder, layout, granularity),
+            Some(aim) => Codec::aimed(operators, aim, coder, layout, granularity),
+        };
+        match codec {
             Ok(codec) => Some(Link::new(codec, rule)),
             Err(misfit) => {
                 self.misfit(path, misfit);

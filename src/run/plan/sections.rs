@@ -23,16 +23,80 @@ pub(super) struct LinkSettings {
     pub(super) link: String,
     /// Coder of the messages; `default` is the one that the operator names.
     pub(super) coder: String,
-    /// What is compressed as one part: the whole model, every layer, or groups of layers.
-    pub(super) granularity: Granularity,
-    /// Number of groups for `granularity = "groups"`, at least 1.
+    /// What is compressed as one part.
+    pub(super) granularity: Grain,
+    /// Number of groups for `granularity = "groups"`, at least 1; 2 if absent.
     #[schemars(range(min = 1))]
-    pub(super) groups: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) groups: Option<u32>,
+    /// Values of a part: at least for `granularity = "size"`, exactly for `"blocks"`; 65536 and 4096 if absent.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) part_values: Option<u32>,
+    /// Instead of a strength: bits a value that no message may exceed, above 0; the mildest strength that keeps to it is taken,
+    /// message by message, and said in its first 8 bits.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 64.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bits_per_coordinate: Option<f64>,
+    /// Instead of a strength: relative squared error that no message may exceed, in (0, 1]; the harshest strength that keeps to it is
+    /// taken, message by message, and said in its first 8 bits.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target_error: Option<f64>,
+}
+
+/// What is compressed as one part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Grain {
+    /// The whole vector at once.
+    #[default]
+    Model,
+    /// Every tensor by itself.
+    Layer,
+    /// Runs of neighbouring tensors, as many as `groups` says, of sizes as equal as whole tensors allow.
+    Groups,
+    /// Runs of neighbouring tensors, filled from the last one on until they hold `part_values`.
+    Size,
+    /// Runs of exactly `part_values` values, whatever tensor they belong to.
+    Blocks,
+}
+
+impl LinkSettings {
+    /// How vectors are cut, with what is absent filled in; or the keys that do not count for this granularity.
+    pub(super) fn granularity(&mut self) -> Result<Granularity, Vec<(&'static str, String)>> {
+        let mut idle = Vec::new();
+        if self.groups.is_some() && self.granularity != Grain::Groups {
+            idle.push(("groups", "`groups` counts only with `granularity = \"groups\"`".to_owned()));
+        }
+        if self.part_values.is_some() && !matches!(self.granularity, Grain::Size | Grain::Blocks) {
+            let message = "`part_values` counts only with `granularity = \"size\"` or `\"blocks\"`".to_owned();
+            idle.push(("part_values", message));
+        }
+        if !idle.is_empty() {
+            return Err(idle);
+        }
+        Ok(match self.granularity {
+            Grain::Model => Granularity::Model,
+            Grain::Layer => Granularity::Layer,
+            Grain::Groups => Granularity::Groups(*self.groups.get_or_insert(2) as usize),
+            Grain::Size => Granularity::Size(*self.part_values.get_or_insert(65_536) as usize),
+            Grain::Blocks => Granularity::Blocks(*self.part_values.get_or_insert(4096) as usize),
+        })
+    }
 }
 
 impl Default for LinkSettings {
     fn default() -> Self {
-        Self { link: "plain".into(), coder: "default".into(), granularity: Granularity::Model, groups: 2 }
+        Self {
+            link: "plain".into(),
+            coder: "default".into(),
+            granularity: Grain::Model,
+            groups: None,
+            part_values: None,
+            bits_per_coordinate: None,
+            target_error: None,
+        }
     }
 }
 
