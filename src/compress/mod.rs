@@ -6,11 +6,18 @@
 pub mod granularity;
 pub mod rotation;
 
+mod ecsq;
 mod identity;
+mod max_block;
 mod natural;
+mod natural_dithering;
 mod qsgd;
 mod rand_k;
 mod sign;
+mod sparse_dithering;
+mod sparse_ternary;
+mod srqs;
+mod subtractive_dither;
 mod tern_grad;
 mod top_k;
 
@@ -144,6 +151,13 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(tern_grad::TernGrad),
     entry!(sign::Sign),
     entry!(natural::Natural),
+    entry!(natural_dithering::NaturalDithering),
+    entry!(sparse_dithering::SparseDithering),
+    entry!(sparse_ternary::SparseTernary),
+    entry!(ecsq::Ecsq),
+    entry!(subtractive_dither::SubtractiveDither),
+    entry!(max_block::MaxBlock),
+    entry!(srqs::Srqs),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.
