@@ -14,21 +14,22 @@ use crate::{
 /// Rounds magnitudes to steps of the root mean square and restores levels at the mean of what fell on them.
 ///
 /// # Formula
-/// `k_i = floor(|x_i| / (Delta rms) + theta)`, and 1 for the largest value if that leaves nothing. Levels 1 and 2 are restored at
-/// their mean magnitudes, larger ones at `k Delta rms` and a common shift, all in units of `rms`, the 32-bit float that is sent.
+/// `k_i = floor(|x_i| / (Delta rms) + theta)`, and 1 for the largest value if that leaves nothing. Levels 1 and 2 are
+/// restored at their mean magnitudes, larger ones at `k Delta rms` and a common shift, all in units of `rms`, the
+/// 32-bit float that is sent.
 ///
 /// # Bits
-/// 32 for `rms`, 48 for two means and the shift as 16-bit floats, and the code of unbounded levels: about their entropy with the
-/// adaptive coder (the default). A part of zeros is 32 bits.
+/// 32 for `rms`, 48 for two means and the shift as 16-bit floats, and the code of unbounded levels: about their entropy
+/// with the adaptive coder (the default). A part of zeros is 32 bits.
 ///
 /// # Bound
-/// Contractive for every message, `a = (1 - 2^-20) / n`: one value alone on its level is restored to 11 bits, and a level of several
-/// keeps at least 3/4 of their energy. At 1 bit a value the error of a Gaussian vector is 0.35.
+/// Contractive for every message, `a = (1 - 2^-20) / n`: one value alone on its level is restored to 11 bits, and a
+/// level of several keeps at least 3/4 of their energy. At 1 bit a value the error of a Gaussian vector is 0.35.
 ///
 /// # Source
-/// Sullivan, *Efficient scalar quantization of exponential and Laplacian random variables*, 1996 (uniform threshold quantiser with
-/// a dead zone). Differs from the source in: the means are those of the message and are sent with it; the largest value is never
-/// lost.
+/// Sullivan, *Efficient scalar quantization of exponential and Laplacian random variables*, 1996 (uniform threshold
+/// quantiser with a dead zone). Differs from the source in: the means are those of the message and are sent with it;
+/// the largest value is never lost.
 ///
 /// # Example
 /// `x = (2, -2, 0, 0)`, `step = 1` has `rms` 1.414 and the levels `(1, -1, 0, 0)`, restored at the mean 1.414 rms:
@@ -124,7 +125,8 @@ impl Operator for Ecsq {
     }
 
     fn class(&self, n: usize) -> Class {
-        // With m >= 2 nonzero levels, all of them at least as large as the rest, 3/4 of m/n of the energy is kept: more than 1/n.
+        // With m >= 2 nonzero levels, all of them at least as large as the rest, 3/4 of m/n of the energy is kept: more
+        // than 1/n.
         Class::Contractive((1.0 - 1.0 / 1_048_576.0) / n as f64)
     }
 
@@ -178,8 +180,8 @@ mod tests {
 
     #[test]
     fn errors_at_equal_bits_are_those_of_the_ranked_table() {
-        // spec 6.1, d = 10,000: bits a value, then NMSE on G, L, T; at 2 bits on T the specification's sweep is too coarse (0.0796), and
-        // the figure is that of an independent NumPy computation.
+        // spec 6.1, d = 10,000: bits a value, then NMSE on G, L, T; at 2 bits on T the specification's sweep is too
+        // coarse (0.0796), and the figure is that of an independent NumPy computation.
         let table = [
             (0.1, [0.918, 0.845, 0.794]),
             (0.5, [0.624, 0.494, 0.480]),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
+use rand::Rng;
 
 use super::{CATALOGUE, Class, Operator, Part, vectors};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     layout::{Layer, Layout},
     link::{Codec, Unsendable},
     payload::Payload,
-    rng::Streams,
+    rng::{Address, Purpose, Streams, unit_f64},
     vector::{distance_squared, norm_squared},
     wire::{self, Coder, Packet},
 };
@@ -28,7 +29,8 @@ fn coder(name: &str) -> Box<dyn Coder> {
         .part
 }
 
-/// Runs one part through operator and coder: the payload it describes, its bits, and the vector that comes back from the bytes.
+/// Runs one part through operator and coder: the payload it describes, its bits, and the vector that comes back from
+/// the bytes.
 fn through(operator: &dyn Operator, coder: &dyn Coder, x: &[f32], draw: u64) -> (Payload, u64, Vec<f32>) {
     let layers = [Layer { name: "x".into(), shape: vec![x.len()], range: 0..x.len() }];
     let part = Part { layers: &layers, streams: streams(draw) };
@@ -89,7 +91,8 @@ pub fn payload(operator: &dyn Operator, x: &[f32]) -> Payload {
     through(operator, &*coder(operator.default_coder()), x, 0).0
 }
 
-/// The squared distance of the mean of decoded vectors from `x` and the mean squared distance of one, relative to the norm.
+/// The squared distance of the mean of decoded vectors from `x` and the mean squared distance of one, relative to the
+/// norm.
 pub fn bias(operator: &dyn Operator, x: &[f32], draws: u64) -> (f64, f64) {
     let coder = coder(operator.default_coder());
     let (mut sum, mut error) = (vec![0.0f64; x.len()], 0.0);
@@ -103,8 +106,8 @@ pub fn bias(operator: &dyn Operator, x: &[f32], draws: u64) -> (f64, f64) {
     (bias / norm_squared(x), error / n)
 }
 
-/// The mean error at a number of bits a value: bisects the setting that operators are built from between one that costs more and
-/// one that costs less.
+/// The mean error at a number of bits a value: bisects the setting that operators are built from between one that costs
+/// more and one that costs less.
 pub fn error_at_rate<O: Operator>(
     build: &dyn Fn(f64) -> O,
     (mut mild, mut harsh): (f64, f64),
@@ -234,12 +237,33 @@ fn classes_hold_on_the_test_vectors() {
 }
 
 #[test]
+fn classes_hold_on_random_vectors_of_random_sparsity() {
+    let mut generator = Address::new(5, Purpose::Data).generator();
+    let mut uniform = || unit_f64(generator.next_u64());
+    for _ in 0..40 {
+        let (d, density) = (1 + (60.0 * uniform()) as usize, uniform());
+        let mut x: Vec<f32> =
+            (0..d).map(|_| if uniform() < density { (uniform() - 0.5) as f32 } else { 0.0 }).collect();
+        x[0] += 0.1;
+        for (name, operator) in settings() {
+            let bound = match operator.class(d) {
+                Class::Unbiased(omega) => omega,
+                Class::Contractive(a) => 1.0 - a,
+                Class::Exact | Class::Unproven => continue,
+            };
+            let (mean, standard_error) = mean_error(&*operator, &x, 20);
+            assert!(mean <= bound + 5.0 * standard_error + 1e-6, "{name}: {mean} above {bound} for {x:?}");
+        }
+    }
+}
+
+#[test]
 fn unbiased_operators_have_no_bias() {
     for (name, operator) in settings() {
         let x = vectors::g(100);
         let Class::Unbiased(_) = operator.class(x.len()) else { continue };
-        // Sparse vectors are what a rotation in one round would leave biased. Of two values the square of the bias has few degrees of
-        // freedom, so the same confidence needs a wider limit.
+        // Sparse vectors are what a rotation in one round would leave biased. Of two values the square of the bias has
+        // few degrees of freedom, so the same confidence needs a wider limit.
         let mut two = vec![0.0; 256];
         (two[0], two[1]) = (1.0, 0.5);
         for (x, limit) in [(x, 4.0), (two, 12.0)] {

@@ -16,24 +16,25 @@ use crate::{
 /// Sends one block of consecutive values, that of largest norm, rounded to levels; the rest become zero.
 ///
 /// # Formula
-/// Blocks of `block` values, the last one perhaps shorter. In the block of largest Euclidean norm, `C(x)_i = gamma sign(x_i) k_i` with
-/// `gamma = 2 |x_B| sqrt(nu / m)` for its `m` values and the whole number `k_i` nearest to `|x_i| / gamma`, as in deterministic sparse
-/// dithering; ties go to the first block.
+/// Blocks of `block` values, the last one perhaps shorter. In the block of largest Euclidean norm, `C(x)_i = gamma
+/// sign(x_i) k_i` with `gamma = 2 |x_B| sqrt(nu / m)` for its `m` values and the whole number `k_i` nearest to `|x_i| /
+/// gamma`, as in deterministic sparse dithering; ties go to the first block.
 ///
 /// # Bits
-/// 32 for `gamma`, `ceil(log2(number of blocks))` and the code of the unbounded levels of the block: about their entropy with the
-/// adaptive coder (the default). A part of zeros is 32 bits.
+/// 32 for `gamma`, `ceil(log2(number of blocks))` and the code of the unbounded levels of the block: about their
+/// entropy with the adaptive coder (the default). A part of zeros is 32 bits.
 ///
 /// # Bound
 /// Contractive for every message, `a = (1 - nu) / (number of blocks)`.
 ///
 /// # Source
-/// After Zhu, Ghosh, Mazumdar, *Optimal Compression of Unit Norm Vectors in the High Distortion Regime*, 2023 (max block norm
-/// quantization). Differs from the source in: the block is quantised by sparse dithering and its levels are entropy-coded.
+/// After Zhu, Ghosh, Mazumdar, *Optimal Compression of Unit Norm Vectors in the High Distortion Regime*, 2023 (max
+/// block norm quantization). Differs from the source in: the block is quantised by sparse dithering and its levels are
+/// entropy-coded.
 ///
 /// # Example
-/// `x = (0, 1, 3, -4)`, `block = 2`, `nu = 0.02` sends the second block in steps of 1: `(0, 0, 3, -4)` in 32 + 1 + 11 bits with the
-/// bitmap coder.
+/// `x = (0, 1, 3, -4)`, `block = 2`, `nu = 0.02` sends the second block in steps of 1: `(0, 0, 3, -4)` in 32 + 1 + 11
+/// bits with the bitmap coder.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MaxBlock {
@@ -135,8 +136,8 @@ mod tests {
 
     #[test]
     fn errors_at_equal_bits_are_those_of_the_ranked_table() {
-        // spec 6.1, d = 10,000: bits a value, number of blocks, then NMSE on G, L, T. The number of blocks makes 2 to 2.5 bits a value
-        // of the block; more blocks would do worse and fewer would leave the idea.
+        // spec 6.1, d = 10,000: bits a value, number of blocks, then NMSE on G, L, T. The number of blocks makes 2 to
+        // 2.5 bits a value of the block; more blocks would do worse and fewer would leave the idea.
         let table =
             [(0.1, 25, [0.959, 0.953, 0.949]), (0.5, 5, [0.802, 0.797, 0.800]), (1.0, 2, [0.544, 0.532, 0.527])];
         for (rate, blocks, expected) in table {

@@ -12,24 +12,27 @@ use crate::{
     vector::{l1, linf, norm_squared},
 };
 
-/// Rounds every magnitude at random to one of the two neighbouring ones of `s` halvings of the norm and zero, without bias.
+/// Rounds every magnitude at random to one of the two neighbouring ones of `s` halvings of the norm and zero, without
+/// bias.
 ///
 /// # Formula
-/// `C(x)_i = sign(x_i) |x| q_i` with `q_i` in `{0, 2^(1-s), .., 1/2, 1}`: one of the two neighbours of `|x_i| / |x|`, at random with
-/// that mean. `|x|` is the 32-bit float that is sent.
+/// `C(x)_i = sign(x_i) |x| q_i` with `q_i` in `{0, 2^(1-s), .., 1/2, 1}`: one of the two neighbours of `|x_i| / |x|`,
+/// at random with that mean. `|x|` is the 32-bit float that is sent.
 ///
 /// # Bits
-/// 32 and the code of `n` levels from `-s` to `s`: `ceil(log2(2 s + 1))` a level with the fixed coder, about the entropy with the
-/// adaptive one (the default). A part of zeros is 32 bits.
+/// 32 and the code of `n` levels from `-s` to `s`: `ceil(log2(2 s + 1))` a level with the fixed coder, about the
+/// entropy with the adaptive one (the default). A part of zeros is 32 bits.
 ///
 /// # Bound
 /// Unbiased, `omega = 1/8 + q min(1, q)` with `q = 2^(1-s) n^(1/r)`, `r = 1` for the norm `l1` and 2 for the others.
 ///
 /// # Source
-/// Horvath et al., *Natural Compression for Distributed Deep Learning*, 2019, section 3. Differs from the source in: nothing.
+/// Horvath et al., *Natural Compression for Distributed Deep Learning*, 2019, section 3. Differs from the source in:
+/// nothing.
 ///
 /// # Example
-/// `x = (4, -2, 0, 1)`, `levels = 3`, `norm = "linf"` falls on levels: `(4, -2, 0, 1)` in 32 + 12 bits with the fixed coder.
+/// `x = (4, -2, 0, 1)`, `levels = 3`, `norm = "linf"` falls on levels: `(4, -2, 0, 1)` in 32 + 12 bits with the fixed
+/// coder.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NaturalDithering {
@@ -137,7 +140,7 @@ impl Operator for NaturalDithering {
 mod tests {
     use super::*;
     use crate::compress::{
-        laws::{assert_mean_error, example, rounding_error, wire_bits},
+        laws::{assert_mean_error, example, mean_bits, mean_error, rounding_error, wire_bits},
         vectors,
     };
 
@@ -174,6 +177,22 @@ mod tests {
             }
             let Class::Unbiased(omega) = l2(s).class(1000) else { panic!("natural dithering is unbiased") };
             assert!((omega / bound - 1.0).abs() < 5e-4, "s = {s}: {omega} for {bound}");
+        }
+    }
+
+    #[test]
+    fn errors_at_equal_bits_are_those_of_the_ranked_table() {
+        // spec 6.2, d = 10,000, adaptive code: bits a value, then vNMSE on G, L, T, between two numbers of levels
+        let table = [(0.5, 4, [7.08, 5.42, 5.51]), (1.0, 5, [1.87, 1.31, 1.41]), (2.0, 7, [0.243, 0.219, 0.220])];
+        for (rate, fewer, expected) in table {
+            for (x, expected) in [vectors::g(10_000), vectors::l(10_000), vectors::t(10_000)].iter().zip(expected) {
+                let [(low, many), (high, few)] = [fewer, fewer + 1].map(|s| {
+                    let bits = mean_bits(&l2(s), "adaptive", x, 20).0 / 1e4;
+                    (bits, mean_error(&l2(s), x, 20).0.ln())
+                });
+                let between = (many + (few - many) * (rate - low) / (high - low)).exp();
+                assert!((between / expected - 1.0).abs() < 0.06, "{rate}: {between} for {expected}");
+            }
         }
     }
 

@@ -17,19 +17,20 @@ use crate::{
 /// Keeps `k` coordinates chosen at random; the rest become zero.
 ///
 /// # Formula
-/// `C(x)_i = (n/k) x_i` if `i` is in a uniformly random `k`-subset, else `0`; without `scaled`, `x_i` in place of `(n/k) x_i`.
-/// The subset is drawn without repetition from the shared stream of the message, so its positions cost nothing, unless `support` is
-/// `private`. `k` is given, or `max(1, round(ratio n))` for every part.
+/// `C(x)_i = (n/k) x_i` if `i` is in a uniformly random `k`-subset, else `0`; without `scaled`, `x_i` in place of
+/// `(n/k) x_i`. The subset is drawn without repetition from the shared stream of the message, so its positions cost
+/// nothing, unless `support` is `private`. `k` is given, or `max(1, round(ratio n))` for every part.
 ///
 /// # Bits
-/// `32 k` with any coder. A private subset costs its code as well: `log2 C(n, k)` with the enumerative coder (then the default).
+/// `32 k` with any coder. A private subset costs its code as well: `log2 C(n, k)` with the enumerative coder (then the
+/// default).
 ///
 /// # Bound
 /// Unbiased, `omega = n/k - 1`, attained by every vector. Without `scaled`: contractive, `a = k/n`, exact on average.
 ///
 /// # Source
-/// Konecny et al., *Federated Learning: Strategies for Improving Communication Efficiency*, 2016, section 3 (random mask).
-/// Differs from the source in: the subset has exactly `k` elements.
+/// Konecny et al., *Federated Learning: Strategies for Improving Communication Efficiency*, 2016, section 3 (random
+/// mask). Differs from the source in: the subset has exactly `k` elements.
 ///
 /// # Example
 /// `x = (3, 3, 3, 3)`, `ratio = 0.5` gives two sixes and two zeros in 64 bits.
@@ -46,7 +47,8 @@ pub struct RandK {
     pub k: Option<u32>,
     /// Whether kept values are multiplied by `n/k`, which makes the operator unbiased.
     pub scaled: bool,
-    /// Who knows beforehand which coordinates are kept: both ends (`shared`) or the sender (`private`), who must then say so.
+    /// Who knows beforehand which coordinates are kept: both ends (`shared`) or the sender (`private`), who must then
+    /// say so.
     pub support: Support,
 }
 

@@ -16,32 +16,35 @@ use crate::{
 ///
 /// # Formula
 /// `C(x)_i = gamma sign(x_i) k_i`. Deterministic: `gamma = 2 |x| sqrt(nu / n)` and `k_i` is the whole number nearest to
-/// `|x_i| / gamma`. Randomised: `gamma = 2 |x| sqrt(omega / n)` and `k_i` is `|x_i| / gamma` rounded down or up at random with that
-/// mean. `gamma` is the 32-bit float that is sent.
+/// `|x_i| / gamma`. Randomised: `gamma = 2 |x| sqrt(omega / n)` and `k_i` is `|x_i| / gamma` rounded down or up at
+/// random with that mean. `gamma` is the 32-bit float that is sent.
 ///
 /// # Bits
-/// With `m` nonzero levels of sum `K`: `32 + ceil(log2(n + 1)) + log2 C(n, m) + m + K` with `enumerative`, which is the code of the
-/// paper; with `adaptive` (the default) 32 and about the entropy of the levels, fewer bits for most vectors. A part of zeros is 32
-/// bits.
+/// With `m` nonzero levels of sum `K`: `32 + ceil(log2(n + 1)) + log2 C(n, m) + m + K` with `enumerative`, which is the
+/// code of the paper; with `adaptive` (the default) 32 and about the entropy of the levels, fewer bits for most
+/// vectors. A part of zeros is 32 bits.
 ///
 /// # Bound
-/// Deterministic: contractive for every message, `a = 1 - nu`; on dense vectors the error is about `nu / 3`. Randomised: unbiased,
-/// `omega`. The code of the paper stays below `30 + log2 n + n (3/2 + c + log2(1 + 2^-(3/2 + c/2)))` bits, `c = 1 / (2 sqrt nu)`, and
-/// below `(log2 3 + 1 / (2 sqrt omega)) n + log2 n + 30` on average.
+/// Deterministic: contractive for every message, `a = 1 - nu`; on dense vectors the error is about `nu / 3`.
+/// Randomised: unbiased, `omega`. With `c = 1 / (2 sqrt nu)`, the information in a message stays below
+/// `31 + log2 n + n (3/2 + c + log2(1 + 2^-(3/2 + c/2)))` bits; that of the randomised kind, on average, below
+/// `31 + log2 n + n (log2 3 + 1 / (2 sqrt omega))`.
 ///
 /// # Source
-/// Albasyoni, Safaryan, Condat, Richtarik, *Optimal Gradient Compression for Distributed and Federated Learning*, 2020, sparse
-/// dithering. Differs from the source in: `gamma` takes 32 bits instead of 31 and the count `ceil(log2(n + 1))` instead of `log2 n`.
+/// Albasyoni, Safaryan, Condat, Richtarik, *Optimal Gradient Compression for Distributed and Federated Learning*, 2020,
+/// sparse dithering. Differs from the source in: `gamma` takes 32 bits instead of 31 and the count `ceil(log2(n + 1))`
+/// instead of `log2 n`.
 ///
 /// # Example
-/// `x = (3, -1, 0, 1)`, `nu = 0.25` has `gamma = 1.658` and the levels `(2, -1, 0, 1)`: `(3.317, -1.658, 0, 1.658)` in 46 bits with
-/// the bitmap coder.
+/// `x = (3, -1, 0, 1)`, `nu = 0.25` has `gamma = 1.658` and the levels `(2, -1, 0, 1)`: `(3.317, -1.658, 0, 1.658)` in
+/// 46 bits with the bitmap coder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SparseDithering {
     /// How magnitudes are rounded: `deterministic`, with the smaller error, or `randomised`, without bias.
     pub kind: Rounding,
-    /// Largest relative squared error of the deterministic kind, in [1e-9, 1); 0.1 if absent; higher is more aggressive.
+    /// Largest relative squared error of the deterministic kind, in [1e-9, 1); 0.1 if absent; higher is more
+    /// aggressive.
     #[schemars(extend("exclusiveMaximum" = 1.0), range(min = 1e-9))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nu: Option<f64>,
@@ -305,7 +308,8 @@ mod tests {
 
     #[test]
     fn errors_at_equal_bits_are_those_of_the_ranked_tables() {
-        // spec 6.1 and 6.2, d = 10,000: bits a value, then NMSE on G, L, T for the adaptive code and for that of the paper
+        // spec 6.1 and 6.2, d = 10,000: bits a value, then NMSE on G, L, T for the adaptive code and for that of the
+        // paper
         let table = [
             (0.1, [0.965, 0.904, 0.836], [0.969, 0.913, 0.846]),
             (0.5, [0.764, 0.588, 0.556], [0.803, 0.632, 0.587]),
@@ -332,6 +336,21 @@ mod tests {
             for (x, expected) in vectors.iter().zip(expected) {
                 let error = error_at_rate(&randomised, (1e-4, 1e3), "adaptive", x, rate, 10);
                 assert!((error / expected - 1.0).abs() < 0.06, "{rate}: {error} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn information_stays_below_the_bound() {
+        // spec 5.1: nu, most bits a value
+        let table = [(0.01, 6.5875), (0.05, 3.9538), (0.1, 3.3494), (0.25, 2.8219), (0.5, 2.5595), (0.9, 2.3995)];
+        for (nu, expected) in table {
+            let c = 0.5 / f64::sqrt(nu);
+            let most = 1.5 + c + (1.0 + (-(1.5 + 0.5 * c)).exp2()).log2();
+            assert!((most - expected).abs() < 5e-5, "nu = {nu}: {most} for {expected}");
+            for x in [vectors::g(1000), vectors::l(1000), vectors::t(1000), vec![0.3; 1000]] {
+                let carried: f64 = payload(&deterministic(nu), &x).sections.iter().map(Section::information_bits).sum();
+                assert!(carried - 1.0 < 31.0 + 1000f64.log2() + 1000.0 * most, "nu = {nu}: {carried}");
             }
         }
     }

@@ -16,19 +16,20 @@ use crate::{
 /// Keeps the `k` coordinates largest in magnitude, each as its sign and their mean magnitude.
 ///
 /// # Formula
-/// `C(x)_i = mu sign(x_i)` if `i` is among the `k` largest `|x_i|`, else `0`; `mu` is the mean `|x_i|` of those kept, and `sign(0) = +1`.
-/// Ties go to the lower index. `k` is given, or `max(1, round(ratio n))` for every part.
+/// `C(x)_i = mu sign(x_i)` if `i` is among the `k` largest `|x_i|`, else `0`; `mu` is the mean `|x_i|` of those kept,
+/// and `sign(0) = +1`. Ties go to the lower index. `k` is given, or `max(1, round(ratio n))` for every part.
 ///
 /// # Bits
-/// `32 + k` and the code of a `k`-subset of `n` positions: `log2 C(n, k)` with the enumerative coder (the default). A part of zeros
-/// is 32 bits.
+/// `32 + k` and the code of a `k`-subset of `n` positions: `log2 C(n, k)` with the enumerative coder (the default). A
+/// part of zeros is 32 bits.
 ///
 /// # Bound
-/// Contractive, `a = min(1/k, k/n)`; one value alone and equal magnitudes attain it. The error is `1 - |x_S|_1^2 / (k |x|_2^2)`.
+/// Contractive, `a = min(1/k, k/n)`; one value alone and equal magnitudes attain it. The error is `1 - |x_S|_1^2 / (k
+/// |x|_2^2)`.
 ///
 /// # Source
-/// Sattler et al., *Robust and Communication-Efficient Federated Learning from Non-IID Data*, 2019, sparse ternary compression.
-/// Differs from the source in: positions are enumerative codes unless the coder is `golomb`.
+/// Sattler et al., *Robust and Communication-Efficient Federated Learning from Non-IID Data*, 2019, sparse ternary
+/// compression. Differs from the source in: positions are enumerative codes unless the coder is `golomb`.
 ///
 /// # Example
 /// `x = (3, -1, 2, 0)`, `ratio = 0.5` gives `(2.5, 0, 2.5, 0)` in 38 bits with the fixed coder.
@@ -80,8 +81,8 @@ pub(super) fn get(source: &mut dyn Source, k: usize, out: &mut [f32]) -> Result<
 
 /// The class of `k` kept of `n`.
 ///
-/// The largest `|x|_2^2` for a given `|x_S|_1` is at a corner of the ordered vectors: all of `|x_S|_1` in one value, or the same in
-/// all `n`.
+/// The largest `|x|_2^2` for a given `|x_S|_1` is at a corner of the ordered vectors: all of `|x_S|_1` in one value, or
+/// the same in all `n`.
 pub(super) fn class(k: usize, n: usize) -> Class {
     let (k, n) = (k as f64, n as f64);
     if n == 1.0 { Class::Exact } else { Class::Contractive((1.0 / k).min(k / n)) }

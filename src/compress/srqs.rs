@@ -20,20 +20,22 @@ use crate::{
 /// Rotates at random and sends the signs of `k` random coordinates with one scale.
 ///
 /// # Formula
-/// `y = R x` with the shared random rotation; `C(x) = R^-1 z` with `z_i = S sign(y_i)` for `i` in a shared uniformly random `k`-subset,
-/// else `0`; `S = (n/k) |x|_2^2 / |y|_1` and `sign(0) = +1`. `k` is given, or `max(1, round(ratio n))` for every part.
+/// `y = R x` with the shared random rotation; `C(x) = R^-1 z` with `z_i = S sign(y_i)` for `i` in a shared uniformly
+/// random `k`-subset, else `0`; `S = (n/k) |x|_2^2 / |y|_1` and `sign(0) = +1`. `k` is given, or `max(1, round(ratio
+/// n))` for every part.
 ///
 /// # Bits
 /// `32 + k` with every coder that writes signs. A part of zeros is 32 bits.
 ///
 /// # Bound
-/// None for every vector: the fast rotation is not a uniformly random one, under which the operator would be unbiased. Measured
-/// `omega` is `(n/k) pi/2 - 1` from a few dozen values up (14.7 at a tenth of them), and the bias is below what 4,000 messages show; it
-/// is never above `n^2/k - 1`. Error feedback scales by `(2/pi) k/n` all the same.
+/// None for every vector: the fast rotation is not a uniformly random one, under which the operator would be unbiased.
+/// Measured `omega` is `(n/k) pi/2 - 1` from a few dozen values up (14.7 at a tenth of them), and the bias is below
+/// what 4,000 messages show; it is never above `n^2/k - 1`. Error feedback scales by `(2/pi) k/n` all the same.
 ///
 /// # Source
-/// After Zhu, Ghosh, Mazumdar, *Optimal Compression of Unit Norm Vectors in the High Distortion Regime*, 2023 (sparse randomized
-/// quantization scaling). Differs from the source in: one bit a coordinate and a scale that follows from the whole rotated vector.
+/// After Zhu, Ghosh, Mazumdar, *Optimal Compression of Unit Norm Vectors in the High Distortion Regime*, 2023 (sparse
+/// randomized quantization scaling). Differs from the source in: one bit a coordinate and a scale that follows from the
+/// whole rotated vector.
 ///
 /// # Example
 /// `x = (2, 0, 0, 0)`, `ratio = 1.0` has a rotation of equal magnitudes or of one value; its scale is found in 36 bits.

@@ -15,15 +15,16 @@ use crate::{
 /// Rounds every value after adding noise that both ends draw alike, which the receiver takes away again.
 ///
 /// # Formula
-/// `k_i = floor(x_i / D + v_i + 1/2)`, `C(x)_i = D (k_i - v_i)`, with `D = Delta rms` and `v_i` uniform in [-1/2, 1/2) from the shared
-/// stream of the message. `rms` is the root mean square as the 32-bit float that is sent.
+/// `k_i = floor(x_i / D + v_i + 1/2)`, `C(x)_i = D (k_i - v_i)`, with `D = Delta rms` and `v_i` uniform in [-1/2, 1/2)
+/// from the shared stream of the message. `rms` is the root mean square as the 32-bit float that is sent.
 ///
 /// # Bits
-/// 32 and the code of unbounded levels: about their entropy with the adaptive coder (the default). A part of zeros is 32 bits.
+/// 32 and the code of unbounded levels: about their entropy with the adaptive coder (the default). A part of zeros is
+/// 32 bits.
 ///
 /// # Bound
-/// Unbiased, `omega = Delta^2 / 12`, attained by every vector: the error is uniform and independent of `x`. Good from about 2 bits a
-/// value up.
+/// Unbiased, `omega = Delta^2 / 12`, attained by every vector: the error is uniform and independent of `x`. Good from
+/// about 2 bits a value up.
 ///
 /// # Source
 /// Schuchman, *Dither signals and their effect on quantization noise*, 1964. Differs from the source in: nothing.

@@ -14,25 +14,25 @@ use crate::{
 /// Keeps the `k` coordinates largest in magnitude; the rest become zero.
 ///
 /// # Formula
-/// `C(x)_i = x_i` if `i` is among the `k` largest `|x_i|`, else `0`; ties go to the lower index.
-/// `k` is given, or `max(1, round(ratio n))` for every part. Parts shorter than `k` are kept whole; a `k` beyond the longest part is
-/// refused. `fedbits check` prints what every part keeps. `values` says how the values kept are sent: `f32` exactly; `f16` as 16-bit
-/// floats in units of the largest one; `natural` rounded to powers of two at random, as by the operator `natural`; `sign` as signs
-/// with their mean magnitude, as by the operator `sparse-ternary`.
+/// `C(x)_i = x_i` if `i` is among the `k` largest `|x_i|`, else `0`; ties go to the lower index. `k` is given, or
+/// `max(1, round(ratio n))` for every part. Parts shorter than `k` are kept whole; a `k` beyond the longest part is
+/// refused. `fedbits check` prints what every part keeps. `values` says how the values kept are sent: `f32` exactly;
+/// `f16` as 16-bit floats in units of the largest one; `natural` rounded to powers of two at random, as by the operator
+/// `natural`; `sign` as signs with their mean magnitude, as by the operator `sparse-ternary`.
 ///
 /// # Bits
-/// `32 k` (`f32`), `32 + 16 k` (`f16`), `9 k` (`natural`) or `32 + k` (`sign`) for the values and the code of a `k`-subset of `n`
-/// positions: `k ceil(log2 n)` with the fixed coder, `log2 C(n, k)` with the enumerative one (the default). `natural` is for the fixed
-/// coder or for the adaptive one (then the default), which takes fewer than 9 bits. `k` itself follows from the settings and is not
-/// sent.
+/// `32 k` (`f32`), `32 + 16 k` (`f16`), `9 k` (`natural`) or `32 + k` (`sign`) for the values and the code of a
+/// `k`-subset of `n` positions: `k ceil(log2 n)` with the fixed coder, `log2 C(n, k)` with the enumerative one (the
+/// default). `natural` is for the fixed coder or for the adaptive one (then the default), which takes fewer than 9
+/// bits. `k` itself follows from the settings and is not sent.
 ///
 /// # Bound
-/// Contractive, `a = k/n`; equal magnitudes attain it. The error is the energy of what is dropped. `f16`: `(1 - 2^-21 - 2^-49 k) k/n`;
-/// `natural`: `(7/8) k/n`; `sign`: `min(1/k, k/n)`.
+/// Contractive, `a = k/n`; equal magnitudes attain it. The error is the energy of what is dropped. `f16`: `(1 - 2^-21 -
+/// 2^-49 k) k/n`; `natural`: `(7/8) k/n`; `sign`: `min(1/k, k/n)`.
 ///
 /// # Source
-/// Stich, Cordonnier, Jaggi, *Sparsified SGD with Memory*, 2018, Def. 2.1. Differs from the source in: nothing for `f32`; the other
-/// formats of values are not in the source.
+/// Stich, Cordonnier, Jaggi, *Sparsified SGD with Memory*, 2018, Def. 2.1. Differs from the source in: nothing for
+/// `f32`; the other formats of values are not in the source.
 ///
 /// # Example
 /// `x = (3, -1, 2, 0)`, `ratio = 0.5` gives `(3, 0, 2, 0)` in 68 bits with the fixed coder.
@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn errors_of_powers_of_two_at_equal_bits_are_those_of_the_ranked_table() {
-        // spec 6.1, d = 10,000, 9 bits a value and the enumerative code (30 bits of count and end): bits a value, NMSE on G, L, T
+        // spec 6.1, d = 10,000, 9 bits a value and the enumerative code (30 bits of count and end): bits a value, NMSE
+        // on G, L, T
         let table = [
             (0.1, [0.952, 0.902, 0.849]),
             (0.5, [0.814, 0.690, 0.645]),
