@@ -8,11 +8,18 @@ pub mod long_trellis;
 pub mod rotation;
 pub mod trellis;
 
+mod ecsq;
 mod identity;
+mod max_block;
 mod natural;
+mod natural_dithering;
 mod qsgd;
 mod rand_k;
 mod sign;
+mod sparse_dithering;
+mod sparse_ternary;
+mod srqs;
+mod subtractive_dither;
 mod tcq;
 mod tern_grad;
 mod top_k;
@@ -150,6 +157,13 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(natural::Natural),
     entry!(tcq::Tcq),
     entry!(weave::Weave),
+    entry!(natural_dithering::NaturalDithering),
+    entry!(sparse_dithering::SparseDithering),
+    entry!(sparse_ternary::SparseTernary),
+    entry!(ecsq::Ecsq),
+    entry!(subtractive_dither::SubtractiveDither),
+    entry!(max_block::MaxBlock),
+    entry!(srqs::Srqs),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.

@@ -39,33 +39,43 @@ impl Named for Natural {
 /// The largest exponent of a finite float.
 const LARGEST: u16 = 254;
 
+/// Sends the signs and the rounded exponents of `x`.
+pub(super) fn put(x: &[f32], part: &Part<'_>, payload: &mut Payload) {
+    let mut generator = part.streams.private();
+    let round = |value: &f32| {
+        let bits = value.to_bits();
+        let (exponent, mantissa) = ((bits >> 23 & 0xff) as u16, bits & 0x7f_ffff);
+        // For subnormals the mantissa counts steps of 2^-149 towards 2^-126, which the same rule rounds.
+        let up = generator.next_u32() >> 9 < mantissa;
+        if up && exponent < LARGEST { exponent + 1 } else { exponent }
+    };
+    let values = x.iter().map(round).collect();
+    payload.push(Section::Signs(x.iter().map(|value| *value < 0.0).collect()));
+    payload.push(Section::Symbols { values, alphabet: 256 });
+}
+
+/// Restores what [`put`] sent to all of `out`.
+pub(super) fn get(source: &mut dyn Source, out: &mut [f32]) -> Result<(), Corrupt> {
+    let signs = source.signs(out.len())?;
+    let exponents = source.symbols(out.len(), 256)?;
+    for ((value, negative), exponent) in out.iter_mut().zip(signs).zip(exponents) {
+        if exponent > LARGEST {
+            return Err(Corrupt("an exponent stands for no finite number"));
+        }
+        // Exponent 0 with an empty mantissa is zero.
+        *value = f32::from_bits(u32::from(negative && exponent > 0) << 31 | u32::from(exponent) << 23);
+    }
+    Ok(())
+}
+
 impl Operator for Natural {
     fn compress(&self, x: &[f32], part: &Part<'_>, _: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
-        let mut generator = part.streams.private();
-        let round = |value: &f32| {
-            let bits = value.to_bits();
-            let (exponent, mantissa) = ((bits >> 23 & 0xff) as u16, bits & 0x7f_ffff);
-            // For subnormals the mantissa counts steps of 2^-149 towards 2^-126, which the same rule rounds.
-            let up = generator.next_u32() >> 9 < mantissa;
-            if up && exponent < LARGEST { exponent + 1 } else { exponent }
-        };
-        let values = x.iter().map(round).collect();
-        payload.push(Section::Signs(x.iter().map(|value| *value < 0.0).collect()));
-        payload.push(Section::Symbols { values, alphabet: 256 });
+        put(x, part, payload);
         Ok(())
     }
 
     fn restore(&self, source: &mut dyn Source, _: &Part<'_>, out: &mut [f32]) -> Result<(), Corrupt> {
-        let signs = source.signs(out.len())?;
-        let exponents = source.symbols(out.len(), 256)?;
-        for ((value, negative), exponent) in out.iter_mut().zip(signs).zip(exponents) {
-            if exponent > LARGEST {
-                return Err(Corrupt("an exponent stands for no finite number"));
-            }
-            // Exponent 0 with an empty mantissa is zero.
-            *value = f32::from_bits(u32::from(negative && exponent > 0) << 31 | u32::from(exponent) << 23);
-        }
-        Ok(())
+        get(source, out)
     }
 
     fn class(&self, _n: usize) -> Class {

@@ -1,5 +1,6 @@
 //! Random values.
 
+use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,22 +14,23 @@ use crate::{
     rng::below,
 };
 
-/// Keeps `k` coordinates chosen at random by both ends alike; the rest become zero.
+/// Keeps `k` coordinates chosen at random; the rest become zero.
 ///
 /// # Formula
-/// `C(x)_i = (n/k) x_i` if `i` is in a uniformly random `k`-subset, else `0`; without `scaled`, `x_i` in place of `(n/k) x_i`.
-/// The subset is drawn without repetition from the shared stream of the message, so its positions cost nothing.
-/// `k` is given, or `max(1, round(ratio n))` for every part.
+/// `C(x)_i = (n/k) x_i` if `i` is in a uniformly random `k`-subset, else `0`; without `scaled`, `x_i` in place of
+/// `(n/k) x_i`. The subset is drawn without repetition from the shared stream of the message, so its positions cost
+/// nothing, unless `support` is `private`. `k` is given, or `max(1, round(ratio n))` for every part.
 ///
 /// # Bits
-/// `32 k` with any coder.
+/// `32 k` with any coder. A private subset costs its code as well: `log2 C(n, k)` with the enumerative coder (then the
+/// default).
 ///
 /// # Bound
 /// Unbiased, `omega = n/k - 1`, attained by every vector. Without `scaled`: contractive, `a = k/n`, exact on average.
 ///
 /// # Source
-/// Konecny et al., *Federated Learning: Strategies for Improving Communication Efficiency*, 2016, section 3 (random mask).
-/// Differs from the source in: the subset has exactly `k` elements.
+/// Konecny et al., *Federated Learning: Strategies for Improving Communication Efficiency*, 2016, section 3 (random
+/// mask). Differs from the source in: the subset has exactly `k` elements.
 ///
 /// # Example
 /// `x = (3, 3, 3, 3)`, `ratio = 0.5` gives two sixes and two zeros in 64 bits.
@@ -45,11 +47,25 @@ pub struct RandK {
     pub k: Option<u32>,
     /// Whether kept values are multiplied by `n/k`, which makes the operator unbiased.
     pub scaled: bool,
+    /// Who knows beforehand which coordinates are kept: both ends (`shared`) or the sender (`private`), who must then
+    /// say so.
+    pub support: Support,
+}
+
+/// Who knows beforehand which coordinates are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Support {
+    /// Both ends, from their common random stream.
+    #[default]
+    Shared,
+    /// The sender, who sends the positions.
+    Private,
 }
 
 impl Default for RandK {
     fn default() -> Self {
-        Self { ratio: None, k: None, scaled: true }
+        Self { ratio: None, k: None, scaled: true, support: Support::Shared }
     }
 }
 
@@ -60,34 +76,42 @@ impl Named for RandK {
         Some(Strength { key: "ratio", mildest: 1.0, harshest: 1e-5, whole: false, instead_of: &["k"] });
 }
 
-impl RandK {
-    /// The subset of this message, increasing.
-    fn subset(&self, n: usize, part: &Part<'_>) -> Vec<u32> {
-        let k = kept(self.ratio, self.k, n);
-        if k == n {
-            return (0..n as u32).collect();
-        }
-        // Floyd's sampling: k draws, no repetition, every subset equally likely.
-        let mut generator = part.streams.shared();
-        let mut inside = vec![false; n];
-        for last in (n - k)..n {
-            let drawn = below(&mut generator, last as u32 + 1) as usize;
-            let chosen = if inside[drawn] { last } else { drawn };
-            inside[chosen] = true;
-        }
-        (0..n as u32).filter(|&i| inside[i as usize]).collect()
+/// A uniformly random `k`-subset of the positions below `n`, increasing.
+pub(super) fn subset(k: usize, n: usize, generator: &mut impl Rng) -> Vec<u32> {
+    if k == n {
+        return (0..n as u32).collect();
     }
+    // Floyd's sampling: k draws, no repetition, every subset equally likely.
+    let mut inside = vec![false; n];
+    for last in (n - k)..n {
+        let drawn = below(generator, last as u32 + 1) as usize;
+        let chosen = if inside[drawn] { last } else { drawn };
+        inside[chosen] = true;
+    }
+    (0..n as u32).filter(|&i| inside[i as usize]).collect()
 }
 
 impl Operator for RandK {
     fn compress(&self, x: &[f32], part: &Part<'_>, _: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
-        let values = self.subset(x.len(), part).into_iter().map(|i| x[i as usize]).collect();
+        let (k, n) = (kept(self.ratio, self.k, x.len()), x.len());
+        let at = match self.support {
+            Support::Shared => subset(k, n, &mut part.streams.shared()),
+            Support::Private => subset(k, n, &mut part.streams.private()),
+        };
+        let values = at.iter().map(|&i| x[i as usize]).collect();
+        if self.support == Support::Private {
+            payload.push(Section::Positions { at, n: n as u32 });
+        }
         payload.push(Section::Floats(values));
         Ok(())
     }
 
     fn restore(&self, source: &mut dyn Source, part: &Part<'_>, out: &mut [f32]) -> Result<(), Corrupt> {
-        let at = self.subset(out.len(), part);
+        let (k, n) = (kept(self.ratio, self.k, out.len()), out.len());
+        let at = match self.support {
+            Support::Shared => subset(k, n, &mut part.streams.shared()),
+            Support::Private => source.positions(k, n as u32)?,
+        };
         let mut values = vec![0.0; at.len()];
         source.floats(&mut values)?;
         let factor = if self.scaled { out.len() as f64 / at.len() as f64 } else { 1.0 };
@@ -113,11 +137,17 @@ impl Operator for RandK {
     }
 
     fn kinds(&self) -> &'static [Kind] {
-        &[Kind::Floats]
+        match self.support {
+            Support::Shared => &[Kind::Floats],
+            Support::Private => &[Kind::Positions, Kind::Floats],
+        }
     }
 
     fn default_coder(&self) -> &'static str {
-        "fixed"
+        match self.support {
+            Support::Shared => "fixed",
+            Support::Private => "enumerative",
+        }
     }
 
     fn check(&self, longest: usize) -> Result<(), Misfit> {
@@ -150,6 +180,17 @@ mod tests {
             assert!((mean - expected).abs() < 5.0 * standard_error + 1e-9, "k = {k}: {mean} +- {standard_error}");
             assert_eq!(wire_bits(&operator, "fixed", &vectors::g(1000)), 32 * u64::from(k));
         }
+    }
+
+    #[test]
+    fn a_private_subset_costs_its_positions() {
+        let operator = RandK { k: Some(100), support: Support::Private, ..RandK::default() };
+        let (mean, standard_error) = mean_error(&operator, &vectors::g(1000), 200);
+        assert!((mean - 9.0).abs() < 5.0 * standard_error, "{mean} +- {standard_error}");
+        // spec 5.4: the code of 100 of 1000 positions
+        assert_eq!(wire_bits(&operator, "fixed", &vectors::g(1000)), 3200 + 1000);
+        let bits = wire_bits(&operator, "enumerative", &vectors::g(1000)) as f64 - 3200.0;
+        assert!((464.42..464.42 + 17.0).contains(&bits), "{bits}");
     }
 
     #[test]
