@@ -8,19 +8,22 @@ use super::{
     Coder, EVERYTHING, MessageReader, MessageWriter,
     bits::fixed_width,
     enumerative::{get_subset, put_subset},
-    plain::{get_floats, get_halves, get_number, get_waits, put_floats, put_halves, put_number, put_waits},
+    plain::{
+        get_floats, get_gamma, get_halves, get_number, get_waits, put_floats, put_gamma, put_halves, put_number,
+        put_waits,
+    },
     range::{Adaptive as Context, RangeDecoder, RangeEncoder},
     sparse::level,
 };
 use crate::{
     catalogue::Named,
-    payload::{Corrupt, Kind, Section, Source},
+    payload::{Corrupt, Kind, Section, Source, Trellis},
 };
 
 /// Levels and symbols at the entropy that the message itself turns out to have, learnt on the way.
 ///
 /// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the first 15
-/// places, then Elias gamma. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
+/// places, then Elias gamma. Levels that are a walk of a trellis have all these contexts once for each quantiser. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
 /// and Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
 ///
 /// # Bits
@@ -56,11 +59,20 @@ impl Coder for Adaptive {
 /// Number of places of the unary code that have a context of their own.
 const PLACES: usize = 15;
 
+/// What a message has taught of levels.
+#[derive(Default)]
+struct Ladder {
+    nonzero: Context,
+    more: [Context; PLACES],
+}
+
 /// What a message has taught so far.
 #[derive(Default)]
 struct Contexts {
-    nonzero: Context,
-    more: [Context; PLACES],
+    /// Levels by themselves.
+    plain: Ladder,
+    /// Levels of the first and of the second quantiser of a trellis.
+    walk: [Ladder; 2],
     /// Nodes of the symbol tree in heap order; grown to the largest alphabet seen.
     tree: Vec<Context>,
 }
@@ -73,6 +85,47 @@ impl Contexts {
             self.tree.resize(1 << depth, Context::default());
         }
         depth
+    }
+}
+
+impl Ladder {
+    fn put(&mut self, encoder: &mut RangeEncoder, level: i32, largest: Option<u32>) {
+        self.nonzero.encode(encoder, level != 0);
+        if level != 0 {
+            encoder.raw(u64::from(level < 0), 1);
+            self.put_magnitude(encoder, level.unsigned_abs(), largest);
+        }
+    }
+
+    fn put_magnitude(&mut self, encoder: &mut RangeEncoder, magnitude: u32, largest: Option<u32>) {
+        for (context, place) in self.more.iter_mut().zip(1..) {
+            // The largest level needs no stop.
+            if largest == Some(place) {
+                return;
+            }
+            context.encode(encoder, magnitude > place);
+            if magnitude == place {
+                return;
+            }
+        }
+        put_gamma(encoder, u64::from(magnitude) - PLACES as u64);
+    }
+
+    fn get(&mut self, decoder: &mut RangeDecoder<'_>, largest: Option<u32>) -> Result<i32, Corrupt> {
+        if !self.nonzero.decode(decoder) {
+            return Ok(0);
+        }
+        let negative = decoder.raw(1) == 1;
+        level(negative, self.get_magnitude(decoder, largest)?, largest)
+    }
+
+    fn get_magnitude(&mut self, decoder: &mut RangeDecoder<'_>, largest: Option<u32>) -> Result<u64, Corrupt> {
+        for (context, place) in self.more.iter_mut().zip(1..) {
+            if largest == Some(place) || !context.decode(decoder) {
+                return Ok(place.into());
+            }
+        }
+        Ok(PLACES as u64 + get_gamma(decoder)?)
     }
 }
 
@@ -101,13 +154,14 @@ impl MessageWriter for AdaptiveWriter {
                     }
                 }
             }
-            Section::Levels { values, largest, .. } => {
+            Section::Levels { values, largest, trellis: None } => {
+                values.iter().for_each(|&level| contexts.plain.put(encoder, level, *largest));
+            }
+            Section::Levels { values, largest, trellis: Some(trellis) } => {
+                let mut state = 0;
                 for &level in values {
-                    contexts.nonzero.encode(encoder, level != 0);
-                    if level != 0 {
-                        encoder.raw(u64::from(level < 0), 1);
-                        put_magnitude(encoder, contexts, level.unsigned_abs(), *largest);
-                    }
+                    contexts.walk[usize::from(trellis.is_second(state))].put(encoder, level, *largest);
+                    state = trellis.step(state, level);
                 }
             }
         }
@@ -122,46 +176,6 @@ impl MessageWriter for AdaptiveWriter {
         let bits = 8 * bytes.len() as u64;
         (bytes, bits)
     }
-}
-
-fn put_magnitude(encoder: &mut RangeEncoder, contexts: &mut Contexts, magnitude: u32, largest: Option<u32>) {
-    for (place, context) in contexts.more.iter_mut().enumerate() {
-        // The largest level needs no stop.
-        if largest == Some(place as u32 + 1) {
-            return;
-        }
-        let more = magnitude > place as u32 + 1;
-        context.encode(encoder, more);
-        if !more {
-            return;
-        }
-    }
-    // Elias gamma of what is left, at least 1.
-    let rest = u64::from(magnitude) - PLACES as u64;
-    let below = rest.ilog2();
-    (0..below).for_each(|_| encoder.raw(1, 1));
-    encoder.raw(0, 1);
-    encoder.raw(rest ^ 1 << below, below);
-}
-
-fn get_magnitude(
-    decoder: &mut RangeDecoder<'_>,
-    contexts: &mut Contexts,
-    largest: Option<u32>,
-) -> Result<u64, Corrupt> {
-    for (place, context) in contexts.more.iter_mut().enumerate() {
-        if largest == Some(place as u32 + 1) || !context.decode(decoder) {
-            return Ok(place as u64 + 1);
-        }
-    }
-    let mut below = 0;
-    while decoder.raw(1) == 1 {
-        below += 1;
-        if below > 31 {
-            return Err(Corrupt("a level is out of range"));
-        }
-    }
-    Ok(PLACES as u64 + (1 << below | decoder.raw(below)))
 }
 
 struct AdaptiveReader<'a> {
@@ -214,15 +228,18 @@ impl Source for AdaptiveReader<'_> {
     }
 
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
-        let mut values = vec![0; n];
-        for value in &mut values {
-            if self.contexts.nonzero.decode(&mut self.decoder) {
-                let negative = self.decoder.raw(1) == 1;
-                let magnitude = get_magnitude(&mut self.decoder, &mut self.contexts, largest)?;
-                *value = level(negative, magnitude, largest)?;
-            }
-        }
-        Ok(values)
+        (0..n).map(|_| self.contexts.plain.get(&mut self.decoder, largest)).collect()
+    }
+
+    fn walk(&mut self, n: usize, trellis: Trellis) -> Result<Vec<i32>, Corrupt> {
+        let mut state = 0;
+        let next = |_| {
+            let ladder = &mut self.contexts.walk[usize::from(trellis.is_second(state))];
+            let level = ladder.get(&mut self.decoder, None)?;
+            state = trellis.step(state, level);
+            Ok(level)
+        };
+        (0..n).map(next).collect()
     }
 }
 

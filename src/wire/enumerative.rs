@@ -1,4 +1,6 @@
 //! Enumerative codes of subsets, driven through the range coder.
+//!
+//! The coders that send levels as a subset differ only in [`Magnitudes`]: how the magnitudes are written.
 
 use half::f16;
 use schemars::JsonSchema;
@@ -6,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Coder, MessageReader, MessageWriter,
+    bits::fixed_width,
     plain::{get_floats, get_halves, get_number, get_waits, put_floats, put_halves, put_number, put_waits},
-    range::{RangeDecoder, RangeEncoder},
+    range::{RangeDecoder, RangeEncoder, reciprocal},
     sparse::{ALL_BUT_SYMBOLS, level},
 };
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Section, Source},
-    wire::bits::fixed_width,
 };
 
 /// Subsets at their information content: a `k`-subset of `n` takes `log2 C(n, k)` bits.
@@ -30,7 +32,7 @@ use crate::{
 ///
 /// # Source
 /// Cover, *Enumerative source encoding*, 1973.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Enumerative {}
 
@@ -44,27 +46,63 @@ impl Coder for Enumerative {
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
-        Box::new(EnumerativeWriter(RangeEncoder::default()))
+        Box::new(SubsetWriter::new(*self))
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
-        Box::new(EnumerativeReader(RangeDecoder::new(bytes)))
+        Box::new(SubsetReader::new(*self, bytes))
     }
 }
 
-/// Encodes a subset whose size both ends know.
+impl Magnitudes for Enumerative {
+    fn put(self, encoder: &mut RangeEncoder, magnitudes: &[u32]) {
+        for &magnitude in magnitudes {
+            (1..magnitude).for_each(|_| encoder.raw(1, 1));
+            encoder.raw(0, 1);
+        }
+    }
+
+    fn get(self, decoder: &mut RangeDecoder<'_>, m: usize, most: u64) -> Result<Vec<u64>, Corrupt> {
+        let unary = |_| {
+            let mut magnitude = 1;
+            while decoder.raw(1) == 1 {
+                magnitude += 1;
+                if magnitude > most {
+                    return Err(Corrupt("a level is out of range"));
+                }
+            }
+            Ok(magnitude)
+        };
+        (0..m).map(unary).collect()
+    }
+}
+
+/// How magnitudes of nonzero levels, which can be larger than 1, are written.
+pub trait Magnitudes: Copy + Send + Sync + 'static {
+    /// Encodes magnitudes, the number of which is known to both ends.
+    fn put(self, encoder: &mut RangeEncoder, magnitudes: &[u32]);
+    /// Decodes `m` magnitudes of at most `most`.
+    fn get(self, decoder: &mut RangeDecoder<'_>, m: usize, most: u64) -> Result<Vec<u64>, Corrupt>;
+}
+
+/// Encodes a subset whose size both ends know: each position under the exact probability that it is in the set, so that the code
+/// lengths telescope to `log2 C(n, k)`.
 pub fn put_subset(encoder: &mut RangeEncoder, at: &[u32], n: u32) {
-    let mut wanted = at.iter().copied().peekable();
-    let mut left = at.len() as u64;
-    for position in 0..n {
-        let places = u64::from(n - position);
-        // From here on everything or nothing is in the set.
-        if left == 0 || left == places {
+    let (mut left, mut places) = (at.len() as u64, u64::from(n));
+    for &position in at {
+        // Everything that is left is in the set.
+        if left == places {
             return;
         }
-        let inside = wanted.next_if_eq(&position).is_some();
-        encoder.bit(inside, places - left, places);
-        left -= u64::from(inside);
+        let wanted = u64::from(n - position);
+        while places > wanted {
+            encoder.chance(false, left * reciprocal(places));
+            places -= 1;
+        }
+        if left < places {
+            encoder.chance(true, left * reciprocal(places));
+        }
+        (left, places) = (left - 1, places - 1);
     }
 }
 
@@ -74,23 +112,34 @@ pub fn get_subset(decoder: &mut RangeDecoder<'_>, k: usize, n: u32) -> Result<Ve
         return Err(Corrupt("a set is larger than what it is a set of"));
     }
     let mut at = Vec::with_capacity(k);
-    for position in 0..n {
-        let (left, places) = ((k - at.len()) as u64, u64::from(n - position));
-        if left == 0 {
-            break;
+    let mut places = u64::from(n);
+    for left in (1..=k as u64).rev() {
+        while left < places && !decoder.chance(left * reciprocal(places)) {
+            places -= 1;
         }
-        if left == places || decoder.bit(places - left, places) {
-            at.push(position);
-        }
+        at.push(n - places as u32);
+        places -= 1;
     }
     Ok(at)
 }
 
-struct EnumerativeWriter(RangeEncoder);
+/// A message whose subsets take their information content.
+#[derive(Debug)]
+pub struct SubsetWriter<M> {
+    magnitudes: M,
+    encoder: RangeEncoder,
+}
 
-impl MessageWriter for EnumerativeWriter {
+impl<M: Magnitudes> SubsetWriter<M> {
+    /// An empty message.
+    pub fn new(magnitudes: M) -> Self {
+        Self { magnitudes, encoder: RangeEncoder::default() }
+    }
+}
+
+impl<M: Magnitudes> MessageWriter for SubsetWriter<M> {
     fn put(&mut self, section: &Section) {
-        let encoder = &mut self.0;
+        let encoder = &mut self.encoder;
         match section {
             Section::Floats(values) => put_floats(encoder, values),
             Section::Halves(values) => put_halves(encoder, values),
@@ -104,56 +153,65 @@ impl MessageWriter for EnumerativeWriter {
                 let at: Vec<u32> = (0..n).filter(|&i| values[i as usize] != 0).collect();
                 encoder.raw(at.len() as u64, fixed_width(u64::from(n) + 1));
                 put_subset(encoder, &at, n);
-                for &i in &at {
-                    let level = values[i as usize];
-                    encoder.raw(u64::from(level < 0), 1);
-                    if *largest != Some(1) {
-                        (1..level.unsigned_abs()).for_each(|_| encoder.raw(1, 1));
-                        encoder.raw(0, 1);
-                    }
+                at.iter().for_each(|&i| encoder.raw(u64::from(values[i as usize] < 0), 1));
+                if *largest != Some(1) {
+                    let magnitudes: Vec<u32> = at.iter().map(|&i| values[i as usize].unsigned_abs()).collect();
+                    self.magnitudes.put(encoder, &magnitudes);
                 }
             }
         }
     }
 
     fn bits(&self) -> u64 {
-        self.0.len().ceil() as u64
+        self.encoder.len().ceil() as u64
     }
 
     fn finish(self: Box<Self>) -> (Vec<u8>, u64) {
-        let bytes = self.0.finish();
+        let bytes = self.encoder.finish();
         let bits = 8 * bytes.len() as u64;
         (bytes, bits)
     }
 }
 
-struct EnumerativeReader<'a>(RangeDecoder<'a>);
+/// The receiving side of a [`SubsetWriter`].
+#[derive(Debug)]
+pub struct SubsetReader<'a, M> {
+    magnitudes: M,
+    decoder: RangeDecoder<'a>,
+}
 
-impl Source for EnumerativeReader<'_> {
+impl<'a, M: Magnitudes> SubsetReader<'a, M> {
+    /// Reads a message from its beginning.
+    pub fn new(magnitudes: M, bytes: &'a [u8]) -> Self {
+        Self { magnitudes, decoder: RangeDecoder::new(bytes) }
+    }
+}
+
+impl<M: Magnitudes> Source for SubsetReader<'_, M> {
     fn floats(&mut self, out: &mut [f32]) -> Result<(), Corrupt> {
-        get_floats(&mut self.0, out);
+        get_floats(&mut self.decoder, out);
         Ok(())
     }
 
     fn halves(&mut self, out: &mut [f16]) -> Result<(), Corrupt> {
-        get_halves(&mut self.0, out);
+        get_halves(&mut self.decoder, out);
         Ok(())
     }
 
     fn number(&mut self, below: u32) -> Result<u32, Corrupt> {
-        get_number(&mut self.0, below)
+        get_number(&mut self.decoder, below)
     }
 
     fn waits(&mut self, n: usize, success: f64, most: u64) -> Result<Vec<u64>, Corrupt> {
-        get_waits(&mut self.0, n, success, most)
+        get_waits(&mut self.decoder, n, success, most)
     }
 
     fn positions(&mut self, k: usize, n: u32) -> Result<Vec<u32>, Corrupt> {
-        get_subset(&mut self.0, k, n)
+        get_subset(&mut self.decoder, k, n)
     }
 
     fn signs(&mut self, n: usize) -> Result<Vec<bool>, Corrupt> {
-        Ok((0..n).map(|_| self.0.raw(1) == 1).collect())
+        Ok((0..n).map(|_| self.decoder.raw(1) == 1).collect())
     }
 
     fn symbols(&mut self, _n: usize, _alphabet: u32) -> Result<Vec<u16>, Corrupt> {
@@ -161,27 +219,47 @@ impl Source for EnumerativeReader<'_> {
     }
 
     fn levels(&mut self, n: usize, largest: Option<u32>) -> Result<Vec<i32>, Corrupt> {
-        let k = self.0.raw(fixed_width(n as u64 + 1)) as usize;
-        let at = get_subset(&mut self.0, k, n as u32)?;
-        let most = u64::from(largest.unwrap_or(i32::MAX as u32));
+        let k = self.decoder.raw(fixed_width(n as u64 + 1)) as usize;
+        let at = get_subset(&mut self.decoder, k, n as u32)?;
+        let negative = self.signs(k)?;
+        let magnitudes = match largest {
+            Some(1) => vec![1; k],
+            _ => self.magnitudes.get(&mut self.decoder, k, u64::from(largest.unwrap_or(i32::MAX as u32)))?,
+        };
         let mut values = vec![0; n];
-        for i in at {
-            let negative = self.0.raw(1) == 1;
-            let mut magnitude = 1;
-            while largest != Some(1) && self.0.raw(1) == 1 {
-                magnitude += 1;
-                if magnitude > most {
-                    return Err(Corrupt("a level is out of range"));
-                }
-            }
+        for ((i, negative), magnitude) in at.into_iter().zip(negative).zip(magnitudes) {
             values[i as usize] = level(negative, magnitude, largest)?;
         }
         Ok(values)
     }
 }
 
-impl MessageReader for EnumerativeReader<'_> {
+impl<M: Magnitudes> MessageReader for SubsetReader<'_, M> {
     fn finish(&mut self) -> Result<(), Corrupt> {
-        self.0.finish()
+        self.decoder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::log2_binomial;
+
+    #[test]
+    fn subsets_of_every_density_take_their_information() {
+        for (n, every) in [(1_000_000, 100), (1_000_000, 7), (300_000, 2), (65_536, 65_536), (50_001, 1)] {
+            for inverted in [false, true] {
+                let at: Vec<u32> = (0..n).filter(|i| (i * 7 % every == 0) != inverted).collect();
+                let mut encoder = RangeEncoder::default();
+                put_subset(&mut encoder, &at, n);
+                let information = log2_binomial(u64::from(n), at.len() as u64);
+                assert!((encoder.len() - information).abs() < 1e-3 + 1e-8 * information, "{} of {n}", at.len());
+                let bytes = encoder.finish();
+                assert!(8.0 * bytes.len() as f64 <= information + 16.0);
+                let mut decoder = RangeDecoder::new(&bytes);
+                assert_eq!(get_subset(&mut decoder, at.len(), n), Ok(at));
+                assert_eq!(decoder.finish(), Ok(()));
+            }
+        }
     }
 }

@@ -22,6 +22,9 @@ mod enumerative;
 mod fixed;
 mod golomb;
 mod rice;
+mod stars_and_bars;
+mod unary;
+mod zstd;
 
 pub use packet::Packet;
 
@@ -43,6 +46,8 @@ pub trait Coder: Send + Sync {
 
 /// A message being written.
 pub trait MessageWriter {
+    /// Begins the next part of the message. `hints`, one for each value of the part, guess magnitudes that both ends know.
+    fn part(&mut self, _hints: Option<&[f32]>) {}
     /// Appends a section of a kind that the coder lists.
     fn put(&mut self, section: &Section);
     /// Number of bits so far, rounded up.
@@ -53,6 +58,8 @@ pub trait MessageWriter {
 
 /// A message being read.
 pub trait MessageReader: Source {
+    /// Begins the next part of the message, with the hints that the writer was given.
+    fn part(&mut self, _hints: Option<&[f32]>) {}
     /// Fails unless the message ends here.
     fn finish(&mut self) -> Result<(), Corrupt>;
 }
@@ -81,7 +88,10 @@ pub const CATALOGUE: &[Entry<dyn Coder>] = &[
     entry!(golomb::Golomb),
     entry!(rice::Rice),
     entry!(enumerative::Enumerative),
+    entry!(stars_and_bars::StarsAndBars),
+    entry!(unary::Unary),
     entry!(adaptive::Adaptive),
+    entry!(zstd::Zstd),
 ];
 
 #[cfg(test)]

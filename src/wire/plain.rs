@@ -1,4 +1,4 @@
-//! What range coders write without learning: floats, numbers below a limit, waits.
+//! What range coders write without learning: floats, numbers below a limit, integers, waits.
 
 use half::f16;
 
@@ -39,6 +39,43 @@ pub fn put_number(encoder: &mut RangeEncoder, value: u32, below: u32) {
 pub fn get_number(decoder: &mut RangeDecoder<'_>, below: u32) -> Result<u32, Corrupt> {
     below_limit(decoder.raw(fixed_width(u64::from(below))), below)
 }
+
+/// Encodes `n` from 1 to `2^33 - 1` in the Elias gamma code.
+pub fn put_gamma(encoder: &mut RangeEncoder, n: u64) {
+    let below = n.ilog2();
+    (0..below).for_each(|_| encoder.raw(1, 1));
+    encoder.raw(0, 1);
+    encoder.raw(n ^ 1 << below, below);
+}
+
+/// Decodes an Elias gamma code.
+pub fn get_gamma(decoder: &mut RangeDecoder<'_>) -> Result<u64, Corrupt> {
+    let mut below = 0;
+    while decoder.raw(1) == 1 {
+        below += 1;
+        if below > 32 {
+            return Err(TOO_LARGE);
+        }
+    }
+    Ok(1 << below | decoder.raw(below))
+}
+
+/// Encodes `n` from 1 to `2^33 - 1` in the Elias delta code.
+pub fn put_delta(encoder: &mut RangeEncoder, n: u64) {
+    let below = n.ilog2();
+    put_gamma(encoder, u64::from(below) + 1);
+    encoder.raw(n ^ 1 << below, below);
+}
+
+/// Decodes an Elias delta code.
+pub fn get_delta(decoder: &mut RangeDecoder<'_>) -> Result<u64, Corrupt> {
+    match get_gamma(decoder)? - 1 {
+        below @ 0..=32 => Ok(1 << below | decoder.raw(below as u32)),
+        _ => Err(TOO_LARGE),
+    }
+}
+
+const TOO_LARGE: Corrupt = Corrupt("an integer is too large");
 
 /// Encodes waits in the Golomb code for their probability of success.
 pub fn put_waits(encoder: &mut RangeEncoder, values: &[u64], success: f64) {

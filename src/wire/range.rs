@@ -1,27 +1,32 @@
-//! A range coder with exact fractions as probabilities.
+//! A range coder with fractions as probabilities.
 //!
-//! The interval is 64 bits wide and kept above 2^56, so that fractions with denominators up to 2^40 lose less than a 65,000th
-//! of a bit a symbol. A carry runs back into the bytes already written; the end is the shortest byte string all of whose
-//! continuations lie in the interval.
+//! The interval is 64 bits wide and kept at 2^48 or more, so that a probability of 2^-32 is met to a 65,000th. A carry runs back into
+//! the bytes already written; the end is the shortest byte string all of whose continuations lie in the interval.
+//!
+//! No integer is divided: a fraction is its numerator times a reciprocal, and a reciprocal is one quotient of floats, which IEEE 754
+//! makes the same on every machine.
 
 use crate::payload::Corrupt;
 
 /// The interval is widened while it holds no more than this and one more value.
-const LEAST_SPAN: u64 = (1 << 56) - 1;
+const LEAST_SPAN: u64 = (1 << 48) - 1;
 
-/// `(span + 1) / total`, rounded down; `total` is at least 2.
+/// `2^64 / total`, rounded down and met to 52 bits; `total` is from 2 to 2^40, so that any smaller number times it stays below 2^64.
 #[inline]
-fn share(span: u64, total: u64) -> u64 {
-    match span.checked_add(1) {
-        Some(size) => size / total,
-        None => ((1u128 << 64) / u128::from(total)) as u64,
-    }
+pub fn reciprocal(total: u64) -> u64 {
+    (18_446_744_073_709_551_616.0 / total as i64 as f64) as u64
+}
+
+/// The part of an interval that a probability, in units of 2^-64, has: at least one value where it is at least 2^-32.
+#[inline]
+fn share(span: u64, probability: u64) -> u64 {
+    ((u128::from(span) * u128::from(probability)) >> 64) as u64
 }
 
 /// `(span + 1) >> width`; `width` is at least 1.
 #[inline]
 fn halved(span: u64, width: u32) -> u64 {
-    span.checked_add(1).map_or(1 << (64 - width), |size| size >> width)
+    ((span >> 1) + (span & 1)) >> (width - 1)
 }
 
 /// Writes symbols as one interval.
@@ -44,13 +49,19 @@ impl RangeEncoder {
     #[inline]
     pub fn bit(&mut self, bit: bool, zeros: u64, total: u64) {
         debug_assert!(0 < zeros && zeros < total, "a certain bit is not coded");
-        let split = share(self.span, total) * zeros;
-        if bit {
-            self.raise(split);
-            self.span -= split;
-        } else {
-            self.span = split - 1;
-        }
+        self.chance(bit, (total - zeros) * reciprocal(total));
+    }
+
+    /// Encodes `bit`, which is `true` with a probability in units of 2^-64, at least 2^-33.
+    #[inline]
+    pub fn chance(&mut self, bit: bool, probability: u64) {
+        debug_assert!(probability >= 1 << 24, "the interval of a bit is not empty");
+        let ones = share(self.span, probability);
+        let zeros = self.span - ones;
+        // Without a branch, because nobody can foresee the bit.
+        let one = u64::from(bit).wrapping_neg();
+        self.raise((zeros + 1) & one);
+        self.span = zeros & !one | (ones - 1) & one;
         self.renormalise();
     }
 
@@ -117,9 +128,9 @@ impl RangeEncoder {
     #[inline]
     fn renormalise(&mut self) {
         while self.span < LEAST_SPAN {
-            self.bytes.push((self.low >> 56) as u8);
-            self.low <<= 8;
-            self.span = self.span << 8 | 0xff;
+            self.bytes.extend_from_slice(&((self.low >> 48) as u16).to_be_bytes());
+            self.low <<= 16;
+            self.span = self.span << 16 | 0xffff;
         }
     }
 }
@@ -139,8 +150,8 @@ impl<'a> RangeDecoder<'a> {
     /// Reads `bytes` from the beginning.
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut decoder = Self { bytes, at: 0, code: 0, span: u64::MAX };
-        for _ in 0..8 {
-            decoder.code = decoder.code << 8 | decoder.next_byte();
+        for _ in 0..4 {
+            decoder.code = decoder.code << 16 | decoder.next_bytes();
         }
         decoder
     }
@@ -148,14 +159,18 @@ impl<'a> RangeDecoder<'a> {
     /// The next bit under the same fraction as the encoder used.
     #[inline]
     pub fn bit(&mut self, zeros: u64, total: u64) -> bool {
-        let split = share(self.span, total) * zeros;
-        let bit = self.code >= split;
-        if bit {
-            self.code -= split;
-            self.span -= split;
-        } else {
-            self.span = split - 1;
-        }
+        self.chance((total - zeros) * reciprocal(total))
+    }
+
+    /// The next bit under the same probability as the encoder used.
+    #[inline]
+    pub fn chance(&mut self, probability: u64) -> bool {
+        let ones = share(self.span, probability);
+        let zeros = self.span - ones;
+        let bit = self.code > zeros;
+        let one = u64::from(bit).wrapping_neg();
+        self.code -= (zeros + 1) & one;
+        self.span = zeros & !one | (ones - 1) & one;
         self.renormalise();
         bit
     }
@@ -168,7 +183,7 @@ impl<'a> RangeDecoder<'a> {
         }
         let size = halved(self.span, width);
         // Bytes that no encoder wrote can lie above the last symbol.
-        let value = (self.code / size).min((1 << width) - 1);
+        let value = if width == 1 { u64::from(self.code >= size) } else { (self.code / size).min((1 << width) - 1) };
         self.code -= size * value;
         self.span = size - 1;
         self.renormalise();
@@ -186,48 +201,63 @@ impl<'a> RangeDecoder<'a> {
     }
 
     #[inline]
-    fn next_byte(&mut self) -> u64 {
-        let byte = self.bytes.get(self.at).copied().unwrap_or(0);
-        self.at += 1;
-        u64::from(byte)
+    fn next_bytes(&mut self) -> u64 {
+        let from = self.at;
+        self.at += 2;
+        match self.bytes.get(from..from + 2) {
+            Some(pair) => u64::from(pair[0]) << 8 | u64::from(pair[1]),
+            None => u64::from(self.bytes.get(from).copied().unwrap_or(0)) << 8,
+        }
     }
 
     #[inline]
     fn renormalise(&mut self) {
         while self.span < LEAST_SPAN {
-            self.code = self.code << 8 | self.next_byte();
-            self.span = self.span << 8 | 0xff;
+            self.code = self.code << 16 | self.next_bytes();
+            self.span = self.span << 16 | 0xffff;
         }
     }
 }
 
 /// An adaptive probability of a bit: the estimate of Krichevsky and Trofimov, `(n1 + 1/2) / (n + 1)`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Adaptive {
-    counts: [u32; 2],
+    /// `2 n1 + 1`.
+    ones: u64,
+    /// `2 n + 2`.
+    total: u64,
+    /// Of `total`. It does not depend on the bit that comes next, so it is there before that bit is.
+    reciprocal: u64,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self { ones: 1, total: 2, reciprocal: 1 << 63 }
+    }
 }
 
 impl Adaptive {
+    /// The estimate in units of 2^-64; from now on it is that of one bit more, the value of which is still to be learnt.
     #[inline]
-    fn fraction(self) -> (u64, u64) {
-        let [zeros, ones] = self.counts;
-        (2 * u64::from(zeros) + 1, 2 * (u64::from(zeros) + u64::from(ones)) + 2)
+    fn next(&mut self) -> u64 {
+        let probability = self.ones * self.reciprocal;
+        self.total += 2;
+        self.reciprocal = reciprocal(self.total);
+        probability
     }
 
     /// Encodes a bit and learns from it.
     #[inline]
     pub fn encode(&mut self, encoder: &mut RangeEncoder, bit: bool) {
-        let (zeros, total) = self.fraction();
-        encoder.bit(bit, zeros, total);
-        self.counts[usize::from(bit)] += 1;
+        encoder.chance(bit, self.next());
+        self.ones += 2 * u64::from(bit);
     }
 
     /// Decodes a bit and learns from it.
     #[inline]
     pub fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> bool {
-        let (zeros, total) = self.fraction();
-        let bit = decoder.bit(zeros, total);
-        self.counts[usize::from(bit)] += 1;
+        let bit = decoder.chance(self.next());
+        self.ones += 2 * u64::from(bit);
         bit
     }
 }
