@@ -12,46 +12,58 @@ pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
 /// `y += a * x`.
 pub fn add_scaled(y: &mut [f32], a: f32, x: &[f32]) {
     assert_eq!(y.len(), x.len(), "vectors of one model have one length");
-    vectorised(|| {
-        for (y, &x) in y.iter_mut().zip(x) {
-            *y += a * x;
-        }
-    });
+    vectorised(
+        #[inline(always)]
+        || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y += a * x;
+            }
+        },
+    );
 }
 
 /// `sum += w * x` in 64 bits.
 pub fn add_weighted(sum: &mut [f64], w: f64, x: &[f32]) {
     assert_eq!(sum.len(), x.len(), "vectors of one model have one length");
-    vectorised(|| {
-        for (sum, &x) in sum.iter_mut().zip(x) {
-            *sum += w * f64::from(x);
-        }
-    });
+    vectorised(
+        #[inline(always)]
+        || {
+            for (sum, &x) in sum.iter_mut().zip(x) {
+                *sum += w * f64::from(x);
+            }
+        },
+    );
 }
 
 /// `out = a - b`.
 pub fn difference(a: &[f32], b: &[f32], out: &mut [f32]) {
     assert!(a.len() == b.len() && a.len() == out.len(), "vectors of one model have one length");
-    vectorised(|| {
-        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-            *out = a - b;
-        }
-    });
+    vectorised(
+        #[inline(always)]
+        || {
+            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *out = a - b;
+            }
+        },
+    );
 }
 
 /// Sums `f(x)` over `x` in 64 bits, in 16 interleaved partial sums: a fixed order that the compiler can vectorise.
 fn sum_by(x: &[f32], f: impl Fn(f64) -> f64) -> f64 {
-    vectorised(|| {
-        let mut lanes = [0.0f64; 16];
-        let mut chunks = x.chunks_exact(16);
-        for chunk in &mut chunks {
-            for (lane, &value) in lanes.iter_mut().zip(chunk) {
-                *lane += f(f64::from(value));
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f64; 16];
+            let mut chunks = x.chunks_exact(16);
+            for chunk in &mut chunks {
+                for (lane, &value) in lanes.iter_mut().zip(chunk) {
+                    *lane += f(f64::from(value));
+                }
             }
-        }
-        let tail: f64 = chunks.remainder().iter().map(|&value| f(f64::from(value))).sum();
-        lanes.iter().sum::<f64>() + tail
-    })
+            let tail: f64 = chunks.remainder().iter().map(|&value| f(f64::from(value))).sum();
+            lanes.iter().sum::<f64>() + tail
+        },
+    )
 }
 
 /// Squared Euclidean norm in 64 bits: no overflow for any finite input.
@@ -71,7 +83,10 @@ pub fn sum(x: &[f32]) -> f64 {
 
 /// Largest magnitude; 0 for the empty vector.
 pub fn linf(x: &[f32]) -> f32 {
-    vectorised(|| x.iter().fold(0.0f32, |largest, v| if v.abs() > largest { v.abs() } else { largest }))
+    vectorised(
+        #[inline(always)]
+        || x.iter().fold(0.0f32, |largest, v| if v.abs() > largest { v.abs() } else { largest }),
+    )
 }
 
 /// Population standard deviation about the mean, in 64 bits and two passes: exactly zero for equal values.
@@ -86,24 +101,30 @@ pub fn standard_deviation(x: &[f32]) -> f64 {
 /// Squared distance between two vectors in 64 bits.
 pub fn distance_squared(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len(), "vectors of one model have one length");
-    vectorised(|| {
-        let mut lanes = [0.0f64; 16];
-        let (mut a, mut b) = (a.chunks_exact(16), b.chunks_exact(16));
-        let squared = |a: f32, b: f32| (f64::from(a) - f64::from(b)).powi(2);
-        for (a, b) in (&mut a).zip(&mut b) {
-            for (lane, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-                *lane += squared(a, b);
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f64; 16];
+            let (mut a, mut b) = (a.chunks_exact(16), b.chunks_exact(16));
+            let squared = |a: f32, b: f32| (f64::from(a) - f64::from(b)).powi(2);
+            for (a, b) in (&mut a).zip(&mut b) {
+                for (lane, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+                    *lane += squared(a, b);
+                }
             }
-        }
-        let tail: f64 = a.remainder().iter().zip(b.remainder()).map(|(&a, &b)| squared(a, b)).sum();
-        lanes.iter().sum::<f64>() + tail
-    })
+            let tail: f64 = a.remainder().iter().zip(b.remainder()).map(|(&a, &b)| squared(a, b)).sum();
+            lanes.iter().sum::<f64>() + tail
+        },
+    )
 }
 
 /// Index of the first value that is NaN or infinite.
 pub fn first_non_finite(x: &[f32]) -> Option<usize> {
     // Finite magnitudes have smaller bits than infinity; the index is searched only when there is one that is not.
-    let all_finite = vectorised(|| x.iter().fold(0u32, |seen, v| seen.max(v.to_bits() & 0x7fff_ffff)) < 0x7f80_0000);
+    let all_finite = vectorised(
+        #[inline(always)]
+        || x.iter().fold(0u32, |seen, v| seen.max(v.to_bits() & 0x7fff_ffff)) < 0x7f80_0000,
+    );
     if all_finite { None } else { x.iter().position(|v| !v.is_finite()) }
 }
 

@@ -206,6 +206,10 @@ fn settings() -> Vec<(String, Box<dyn Operator>)> {
         ("ecsq", "step = 6.0\ndead_zone = 0.2"),
         ("max-block", "block = 2\nnu = 0.5"),
         ("srqs", "ratio = 1.0"),
+        ("spherical", "alpha = 0.6\nblock = 5\nradius = \"unbiased\""),
+        ("spherical", "alpha = 0.3\nblock = 3\nradius = \"least-error\""),
+        ("random-vq", "block = 4\nbits = 6\nunbiased = true"),
+        ("kashin", "redundancy = 1.01\nlevels = 8"),
     ];
     let examples = CATALOGUE.iter().map(|entry| (entry.name, entry.example));
     let build = |(name, settings): (&str, &str)| {

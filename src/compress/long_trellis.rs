@@ -78,7 +78,10 @@ impl LongTrellis {
                 let values = &y[cut(y.len(), steps, step)];
                 let norms = if values.len() == length { &full } else { &short };
                 let turns = &mut turns[(step - from) * words..][..words];
-                vectorised(|| advance(values, &book, norms, &mut product, &price, &mut next, turns));
+                vectorised(
+                    #[inline(always)]
+                    || advance(values, &book, norms, &mut product, &price, &mut next, turns),
+                );
                 std::mem::swap(&mut price, &mut next);
                 // Only differences count; kept small, they do not lose their digits.
                 if step % 16 == 15 {

@@ -3,21 +3,28 @@
 //! An operator knows no coder and no other operator. It sees one part of a vector at a time, and never an empty one or one
 //! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
+pub mod bounds;
 pub mod granularity;
 pub mod long_trellis;
 pub mod rotation;
 pub mod trellis;
 
+mod directions;
 mod ecsq;
+mod gaussian;
 mod identity;
+mod kashin;
 mod max_block;
 mod natural;
 mod natural_dithering;
+mod power_sgd;
 mod qsgd;
 mod rand_k;
+mod random_vq;
 mod sign;
 mod sparse_dithering;
 mod sparse_ternary;
+mod spherical;
 mod srqs;
 mod subtractive_dither;
 mod tcq;
@@ -164,6 +171,10 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(subtractive_dither::SubtractiveDither),
     entry!(max_block::MaxBlock),
     entry!(srqs::Srqs),
+    entry!(spherical::Spherical),
+    entry!(random_vq::RandomVq),
+    entry!(kashin::Kashin),
+    entry!(power_sgd::PowerSgd),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.

@@ -408,16 +408,19 @@ fn path<const N: usize>(
     let mut price = [f32::MAX / 4.0; N];
     price[0] = 0.0;
     let mut turns = vec![0u32; y.len()];
-    vectorised(|| {
-        for (i, (&y, turns)) in y.iter().zip(&mut turns).enumerate() {
-            *turns = advance(&ways, &mut price, grid.at(y.abs()).total(y.abs()));
-            // Only differences count; kept small, they do not lose their digits.
-            if i % 32 == 31 {
-                let least = price.iter().copied().fold(f32::MAX, f32::min);
-                price.iter_mut().for_each(|price| *price -= least);
+    vectorised(
+        #[inline(always)]
+        || {
+            for (i, (&y, turns)) in y.iter().zip(&mut turns).enumerate() {
+                *turns = advance(&ways, &mut price, grid.at(y.abs()).total(y.abs()));
+                // Only differences count; kept small, they do not lose their digits.
+                if i % 32 == 31 {
+                    let least = price.iter().copied().fold(f32::MAX, f32::min);
+                    price.iter_mut().for_each(|price| *price -= least);
+                }
             }
-        }
-    });
+        },
+    );
     let mut state = (0..N).min_by(|&a, &b| price[a].total_cmp(&price[b])).expect("there are states");
     let mut levels = vec![0; y.len()];
     for (i, level) in levels.iter_mut().enumerate().rev() {
