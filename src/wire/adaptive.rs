@@ -48,16 +48,16 @@ impl Coder for Adaptive {
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
-        Box::new(AdaptiveWriter { encoder: RangeEncoder::default(), contexts: Contexts::default() })
+        Box::new(AdaptiveWriter::default())
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
-        Box::new(AdaptiveReader { decoder: RangeDecoder::new(bytes), contexts: Contexts::default() })
+        Box::new(AdaptiveReader::new(bytes))
     }
 }
 
 /// Number of places of the unary code that have a context of their own.
-const PLACES: usize = 15;
+pub const PLACES: usize = 15;
 
 /// What a message has taught of levels.
 #[derive(Default)]
@@ -129,8 +129,11 @@ impl Ladder {
     }
 }
 
-struct AdaptiveWriter {
-    encoder: RangeEncoder,
+/// A message that learns its levels and symbols.
+#[derive(Default)]
+pub struct AdaptiveWriter {
+    /// Where it is written; what it does not write itself goes there too.
+    pub encoder: RangeEncoder,
     contexts: Contexts,
 }
 
@@ -178,9 +181,18 @@ impl MessageWriter for AdaptiveWriter {
     }
 }
 
-struct AdaptiveReader<'a> {
-    decoder: RangeDecoder<'a>,
+/// The receiving side of an [`AdaptiveWriter`].
+pub struct AdaptiveReader<'a> {
+    /// Where it is read from.
+    pub decoder: RangeDecoder<'a>,
     contexts: Contexts,
+}
+
+impl<'a> AdaptiveReader<'a> {
+    /// Reads a message from its beginning.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { decoder: RangeDecoder::new(bytes), contexts: Contexts::default() }
+    }
 }
 
 impl Source for AdaptiveReader<'_> {

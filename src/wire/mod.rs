@@ -21,6 +21,7 @@ mod elias_omega;
 mod enumerative;
 mod fixed;
 mod golomb;
+mod mixture;
 mod rice;
 mod stars_and_bars;
 mod unary;
@@ -91,6 +92,7 @@ pub const CATALOGUE: &[Entry<dyn Coder>] = &[
     entry!(stars_and_bars::StarsAndBars),
     entry!(unary::Unary),
     entry!(adaptive::Adaptive),
+    entry!(mixture::Mixture),
     entry!(zstd::Zstd),
 ];
 

@@ -298,6 +298,31 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn estimates_are_exact_however_the_source_changes(pieces in prop::collection::vec((1usize..20_000, 0u32..=64, any::<u32>()), 1..6)) {
+            let (mut counts, mut ideal) = ([0.5f64, 0.5], 0.0);
+            let (mut encoder, mut model) = (RangeEncoder::default(), Adaptive::default());
+            let mut bits = Vec::new();
+            for (length, ones, mut state) in pieces {
+                for _ in 0..length {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let bit = state >> 26 < ones;
+                    ideal -= (counts[usize::from(bit)] / (counts[0] + counts[1])).log2();
+                    counts[usize::from(bit)] += 1.0;
+                    model.encode(&mut encoder, bit);
+                    bits.push(bit);
+                }
+            }
+            prop_assert!((encoder.len() - ideal).abs() < 1e-3 + 1e-7 * ideal, "{} for {ideal}", encoder.len());
+            let bytes = encoder.finish();
+            prop_assert!(8.0 * bytes.len() as f64 <= ideal + 16.0);
+            let (mut decoder, mut model) = (RangeDecoder::new(&bytes), Adaptive::default());
+            prop_assert!(bits.into_iter().all(|bit| model.decode(&mut decoder) == bit));
+            prop_assert_eq!(decoder.finish(), Ok(()));
+        }
+    }
+
     #[test]
     fn adaptive_bits_cost_the_beta_binomial_and_a_short_flush() {
         // 1000 bits with 50 ones: -log2 of the Krichevsky-Trofimov probability of the sequence.
