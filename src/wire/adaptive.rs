@@ -22,9 +22,10 @@ use crate::{
 
 /// Levels and symbols at the entropy that the message itself turns out to have, learnt on the way.
 ///
-/// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the first 15
-/// places, then Elias gamma. Levels that are a walk of a trellis have all these contexts once for each quantiser. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
-/// and Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
+/// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the
+/// first 15 places, then Elias gamma. Levels that are a walk of a trellis have all these contexts once for each
+/// quantiser. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky and
+/// Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
 ///
 /// # Bits
 /// The adaptive entropy of the values (the Beta-binomial code length of every context) and one to two bytes at the end.
@@ -33,7 +34,8 @@ use crate::{
 /// Everything.
 ///
 /// # Source
-/// Krichevsky and Trofimov, *The performance of universal encoding*, 1981; level code of the specification, section 2.2.
+/// Krichevsky and Trofimov, *The performance of universal encoding*, 1981; level code of the specification, section
+/// 2.2.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {}

@@ -20,24 +20,24 @@ use crate::{
 
 /// Levels at the entropy that they have where they stand: contexts are learnt from what was decoded before.
 ///
-/// Levels are written as `adaptive` writes them, a zero flag, a sign and the magnitude in unary, but every flag is predicted by several
-/// counters at once: those of its place alone, of its place and a running mean of the magnitudes before it (about the last 16 and
-/// about the last 128, in classes of half an octave), and of its place and both means (about the last 4 and 16). Where both ends
-/// know a guess of the magnitude of every value, such as how far a parameter has moved so far, its class is a further context. A
-/// logistic mixture learns how much each counter is worth; that mixture and the estimate of Krichevsky and Trofimov of the place
-/// alone share the probability by how well they have done. A new part forgets how long the means are, not what was learnt.
+/// Levels are written as `adaptive` writes them, but every flag is predicted by several counters at once: those of its
+/// place in the unary code alone; of its place and the running mean of the last 14 magnitudes or so, or of the last 60,
+/// in two classes an octave; of its place and the means of the last 4 and 14. If both ends know a guess of every
+/// magnitude, such as how far a parameter has moved so far, its class is a further context. A logistic mixture learns
+/// what each counter is worth; it shares the probability with the estimate of the place alone by how well both have
+/// done. A new part forgets the means, not what was learnt.
 ///
 /// # Bits
-/// Where the scale of the levels varies slowly or by layer, 10 to 30 % below `adaptive`; where it does not, at most about 0.3 % and
-/// a few bits above.
+/// Where the scale of the levels varies slowly or by layer, 10 to 30 % below `adaptive`; where it does not, at most
+/// 0.3 % above.
 ///
 /// # Writes
 /// Everything; what is not a level as `adaptive`.
 ///
 /// # Source
-/// Mahoney, *Adaptive weighing of context models for lossless data compression*, 2005; scale classes from decoded data: Zhu et al.,
-/// *Unified multivariate Gaussian mixture for efficient neural image compression*, 2022.
-/// Differs from the source in: no network; classes are running means.
+/// Mahoney, *Adaptive weighing of context models for lossless data compression*, 2005. Scales learnt from decoded data:
+/// Zhu et al., *Unified multivariate Gaussian mixture for efficient neural image compression*, 2022.
+/// Differs from the source in: no network; the scales are running means.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mixture {}
@@ -77,7 +77,8 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
 });
 
 impl Tables {
-    /// The binary logarithm of the odds of a flag that was 0 and 1 so often, if `given` flags of probability `prior` came before.
+    /// The binary logarithm of the odds of a flag that was 0 and 1 so often, if `given` flags of probability `prior`
+    /// came before.
     #[inline]
     fn odds(&self, [zeros, ones]: Counts, prior: f64, given: f64) -> f64 {
         let (ones, zeros) = ((ones + given * prior).to_bits(), (zeros + given * (1.0 - prior)).to_bits());
@@ -218,7 +219,8 @@ impl Place {
 /// What a message has taught so far.
 #[derive(Default)]
 struct Model {
-    /// The places reached so far: of levels by themselves, and of those of the first and of the second quantiser of a trellis.
+    /// The places reached so far: of levels by themselves, and of those of the first and of the second quantiser of a
+    /// trellis.
     places: [Vec<Place>; 3],
     means: [f64; 3],
     /// Number of magnitudes in the means.
@@ -457,13 +459,14 @@ mod tests {
 
     #[test]
     fn layers_of_different_scale_tell_themselves_apart() {
-        // spec 5.19: a context for every layer is 22 to 28 % shorter than one context, and the mixture is to come near that.
+        // spec 5.19: a context for every layer is 22 to 28 % shorter than one context, and the mixture is to come near
+        // that.
         let layer = vectors::l(2500);
         let x: Vec<f32> = [1.0, 0.3, 0.1, 0.03].iter().flat_map(|scale| layer.iter().map(move |v| scale * v)).collect();
         for (step, least) in [(0.5, 20.0), (1.0, 23.0), (2.0, 26.0)] {
             let levels = levels(&x, step);
             let parts: Vec<Vec<i32>> = levels.chunks(2500).map(<[i32]>::to_vec).collect();
-            let known: f64 = parts.iter().map(|part| bits(&Adaptive {}, &[part.clone()], None, None)).sum();
+            let known: f64 = parts.iter().map(|part| bits(&Adaptive {}, std::slice::from_ref(part), None, None)).sum();
             for parts in [&[levels][..], &parts] {
                 let (gain, bits) = (gain(parts, None), bits(&Mixture {}, parts, None, None));
                 assert!(gain > least, "step {step}: {gain} %");
@@ -474,7 +477,8 @@ mod tests {
 
     #[test]
     fn slowly_varying_scales_are_followed_and_hints_help() {
-        // spec 5.19: 2.028, 1.244 and 0.652 bits a value; 12 to 19 % less by running means, 14 to 22 % by what is known of the scale.
+        // spec 5.19: 2.028, 1.244 and 0.652 bits a value; 12 to 19 % less by running means, 14 to 22 % by what is known
+        // of the scale.
         let mut normal = Address::new(1, Purpose::Data).generator();
         let mut normal = || -> f64 { StandardNormal.sample(&mut normal) };
         let mut state = normal();

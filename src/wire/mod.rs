@@ -47,7 +47,8 @@ pub trait Coder: Send + Sync {
 
 /// A message being written.
 pub trait MessageWriter {
-    /// Begins the next part of the message. `hints`, one for each value of the part, guess magnitudes that both ends know.
+    /// Begins the next part of the message. `hints`, one for each value of the part, guess magnitudes that both ends
+    /// know.
     fn part(&mut self, _hints: Option<&[f32]>) {}
     /// Appends a section of a kind that the coder lists.
     fn put(&mut self, section: &Section);
