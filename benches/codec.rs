@@ -30,6 +30,7 @@ fn codecs(c: &mut Criterion) {
         ("rand-k", "ratio = 0.01", "fixed"),
         ("qsgd", "levels = 7\nnorm = \"linf\"\nbucket = 512", "fixed"),
         ("qsgd", "levels = 7\nnorm = \"linf\"\nbucket = 512", "adaptive"),
+        ("qsgd", "levels = 7\nnorm = \"linf\"\nbucket = 512", "mixture"),
         ("terngrad", "", "fixed"),
         ("sign", "", "fixed"),
         ("natural", "", "fixed"),

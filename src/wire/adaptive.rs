@@ -22,9 +22,10 @@ use crate::{
 
 /// Levels and symbols at the entropy that the message itself turns out to have, learnt on the way.
 ///
-/// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the first 15
-/// places, then Elias gamma. Levels that are a walk of a trellis have all these contexts once for each quantiser. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky
-/// and Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
+/// Levels: a zero flag with one context; a raw sign bit; the magnitude less one in unary with a context for each of the
+/// first 15 places, then Elias gamma. Levels that are a walk of a trellis have all these contexts once for each
+/// quantiser. Symbols: a binary tree with a context at every node. All contexts use the estimate of Krichevsky and
+/// Trofimov and live for one message, across its parts. Positions are enumerative; waits are Golomb codes.
 ///
 /// # Bits
 /// The adaptive entropy of the values (the Beta-binomial code length of every context) and one to two bytes at the end.
@@ -33,7 +34,8 @@ use crate::{
 /// Everything.
 ///
 /// # Source
-/// Krichevsky and Trofimov, *The performance of universal encoding*, 1981; level code of the specification, section 2.2.
+/// Krichevsky and Trofimov, *The performance of universal encoding*, 1981; level code of the specification, section
+/// 2.2.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {}
@@ -48,16 +50,16 @@ impl Coder for Adaptive {
     }
 
     fn writer(&self) -> Box<dyn MessageWriter> {
-        Box::new(AdaptiveWriter { encoder: RangeEncoder::default(), contexts: Contexts::default() })
+        Box::new(AdaptiveWriter::default())
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Box<dyn MessageReader + 'a> {
-        Box::new(AdaptiveReader { decoder: RangeDecoder::new(bytes), contexts: Contexts::default() })
+        Box::new(AdaptiveReader::new(bytes))
     }
 }
 
 /// Number of places of the unary code that have a context of their own.
-const PLACES: usize = 15;
+pub const PLACES: usize = 15;
 
 /// What a message has taught of levels.
 #[derive(Default)]
@@ -129,8 +131,11 @@ impl Ladder {
     }
 }
 
-struct AdaptiveWriter {
-    encoder: RangeEncoder,
+/// A message that learns its levels and symbols.
+#[derive(Default)]
+pub struct AdaptiveWriter {
+    /// Where it is written; what it does not write itself goes there too.
+    pub encoder: RangeEncoder,
     contexts: Contexts,
 }
 
@@ -178,9 +183,18 @@ impl MessageWriter for AdaptiveWriter {
     }
 }
 
-struct AdaptiveReader<'a> {
-    decoder: RangeDecoder<'a>,
+/// The receiving side of an [`AdaptiveWriter`].
+pub struct AdaptiveReader<'a> {
+    /// Where it is read from.
+    pub decoder: RangeDecoder<'a>,
     contexts: Contexts,
+}
+
+impl<'a> AdaptiveReader<'a> {
+    /// Reads a message from its beginning.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { decoder: RangeDecoder::new(bytes), contexts: Contexts::default() }
+    }
 }
 
 impl Source for AdaptiveReader<'_> {

@@ -20,12 +20,12 @@ use crate::{
 
 /// Subsets at their information content: a `k`-subset of `n` takes `log2 C(n, k)` bits.
 ///
-/// The range coder is given the exact probability `k left / n left` that the next position is in the set, so the code lengths
-/// telescope to the binomial coefficient without a big integer.
+/// The range coder is given the exact probability `k left / n left` that the next position is in the set, so the code
+/// lengths telescope to the binomial coefficient without a big integer.
 ///
 /// # Bits
-/// Positions `log2 C(n, k)`. Levels: the number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits, magnitudes in
-/// unary (nothing where only 1 is possible). Waits are Golomb codes. One to two bytes end the message.
+/// Positions `log2 C(n, k)`. Levels: the number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits,
+/// magnitudes in unary (nothing where only 1 is possible). Waits are Golomb codes. One to two bytes end the message.
 ///
 /// # Writes
 /// Everything but symbols.
@@ -85,8 +85,8 @@ pub trait Magnitudes: Copy + Send + Sync + 'static {
     fn get(self, decoder: &mut RangeDecoder<'_>, m: usize, most: u64) -> Result<Vec<u64>, Corrupt>;
 }
 
-/// Encodes a subset whose size both ends know: each position under the exact probability that it is in the set, so that the code
-/// lengths telescope to `log2 C(n, k)`.
+/// Encodes a subset whose size both ends know: each position under the exact probability that it is in the set, so that
+/// the code lengths telescope to `log2 C(n, k)`.
 pub fn put_subset(encoder: &mut RangeEncoder, at: &[u32], n: u32) {
     let (mut left, mut places) = (at.len() as u64, u64::from(n));
     for &position in at {

@@ -99,6 +99,24 @@ proptest! {
     }
 
     #[test]
+    fn what_follows_a_message_does_not_change_it(
+        sections in prop::collection::vec(section(), 0..5),
+        follow in prop_oneof![Just(vec![0; 9]), Just(vec![0xff; 9]), prop::collection::vec(any::<u8>(), 1..12)],
+    ) {
+        for (name, coder) in coders() {
+            let sections: Vec<_> = sections.iter().filter(|section| writes(&*coder, section)).collect();
+            let mut writer = coder.writer();
+            sections.iter().for_each(|section| writer.put(section));
+            let (mut bytes, _) = writer.finish();
+            bytes.extend(&follow);
+            let mut reader = coder.reader(&bytes);
+            for section in sections {
+                prop_assert_eq!(&read(&mut *reader, section)?, section, "{}", name);
+            }
+        }
+    }
+
+    #[test]
     fn any_bytes_give_an_error_or_a_valid_section(bytes in prop::collection::vec(any::<u8>(), 0..60), like in section()) {
         for (name, coder) in coders() {
             if !writes(&*coder, &like) {

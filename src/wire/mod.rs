@@ -21,6 +21,7 @@ mod elias_omega;
 mod enumerative;
 mod fixed;
 mod golomb;
+mod mixture;
 mod rice;
 mod stars_and_bars;
 mod unary;
@@ -46,7 +47,8 @@ pub trait Coder: Send + Sync {
 
 /// A message being written.
 pub trait MessageWriter {
-    /// Begins the next part of the message. `hints`, one for each value of the part, guess magnitudes that both ends know.
+    /// Begins the next part of the message. `hints`, one for each value of the part, guess magnitudes that both ends
+    /// know.
     fn part(&mut self, _hints: Option<&[f32]>) {}
     /// Appends a section of a kind that the coder lists.
     fn put(&mut self, section: &Section);
@@ -91,6 +93,7 @@ pub const CATALOGUE: &[Entry<dyn Coder>] = &[
     entry!(stars_and_bars::StarsAndBars),
     entry!(unary::Unary),
     entry!(adaptive::Adaptive),
+    entry!(mixture::Mixture),
     entry!(zstd::Zstd),
 ];
 

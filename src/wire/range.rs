@@ -1,17 +1,19 @@
 //! A range coder with fractions as probabilities.
 //!
-//! The interval is 64 bits wide and kept at 2^48 or more, so that a probability of 2^-32 is met to a 65,000th. A carry runs back into
-//! the bytes already written; the end is the shortest byte string all of whose continuations lie in the interval.
+//! The interval is 64 bits wide and kept at 2^48 or more, so that a probability of 2^-32 is met to a 65,000th. A carry
+//! runs back into the bytes already written; the end is the shortest byte string all of whose continuations lie in the
+//! interval.
 //!
-//! No integer is divided: a fraction is its numerator times a reciprocal, and a reciprocal is one quotient of floats, which IEEE 754
-//! makes the same on every machine.
+//! A probability takes no division of integers: a fraction is its numerator times a reciprocal, and a reciprocal is a
+//! quotient of floats, which IEEE 754 makes the same on every machine.
 
 use crate::payload::Corrupt;
 
 /// The interval is widened while it holds no more than this and one more value.
 const LEAST_SPAN: u64 = (1 << 48) - 1;
 
-/// `2^64 / total`, rounded down and met to 52 bits; `total` is from 2 to 2^40, so that any smaller number times it stays below 2^64.
+/// `2^64 / total`, rounded down and met to 52 bits; `total` is from 2 to 2^40, so that any smaller number times it
+/// stays below 2^64.
 #[inline]
 pub fn reciprocal(total: u64) -> u64 {
     (18_446_744_073_709_551_616.0 / total as i64 as f64) as u64
@@ -88,8 +90,8 @@ impl RangeEncoder {
         self.bytes.is_empty() && self.span == u64::MAX
     }
 
-    /// Ends the message with as few bytes as name the interval whatever follows them: the code is prefix-free, so its length is not
-    /// something that the receiver would have to be told.
+    /// Ends the message with as few bytes as name the interval whatever follows them: the code is prefix-free, so its
+    /// length is not something that the receiver would have to be told.
     pub fn finish(mut self) -> Vec<u8> {
         for kept in 0..=8u32 {
             let below = u64::MAX.checked_shr(8 * kept).unwrap_or(0);
@@ -237,7 +239,8 @@ impl Default for Adaptive {
 }
 
 impl Adaptive {
-    /// The estimate in units of 2^-64; from now on it is that of one bit more, the value of which is still to be learnt.
+    /// The estimate in units of 2^-64; from now on it is that of one bit more, the value of which is still to be
+    /// learnt.
     #[inline]
     fn next(&mut self) -> u64 {
         let probability = self.ones * self.reciprocal;
@@ -295,6 +298,31 @@ mod tests {
                     prop_assert_eq!(decoder.raw(width), cut(value, width));
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn estimates_are_exact_however_the_source_changes(pieces in prop::collection::vec((1usize..20_000, 0u32..=64, any::<u32>()), 1..6)) {
+            let (mut counts, mut ideal) = ([0.5f64, 0.5], 0.0);
+            let (mut encoder, mut model) = (RangeEncoder::default(), Adaptive::default());
+            let mut bits = Vec::new();
+            for (length, ones, mut state) in pieces {
+                for _ in 0..length {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let bit = state >> 26 < ones;
+                    ideal -= (counts[usize::from(bit)] / (counts[0] + counts[1])).log2();
+                    counts[usize::from(bit)] += 1.0;
+                    model.encode(&mut encoder, bit);
+                    bits.push(bit);
+                }
+            }
+            prop_assert!((encoder.len() - ideal).abs() < 1e-3 + 1e-7 * ideal, "{} for {ideal}", encoder.len());
+            let bytes = encoder.finish();
+            prop_assert!(8.0 * bytes.len() as f64 <= ideal + 16.0);
+            let (mut decoder, mut model) = (RangeDecoder::new(&bytes), Adaptive::default());
+            prop_assert!(bits.into_iter().all(|bit| model.decode(&mut decoder) == bit));
+            prop_assert_eq!(decoder.finish(), Ok(()));
         }
     }
 

@@ -17,20 +17,21 @@ use crate::{
 
 /// Subsets and sums at their information content: `m` magnitudes with sum `K` take `log2 C(K - 1, m - 1)` bits.
 ///
-/// The partial sums of the magnitudes but the last are a subset of `K - 1` places, the bars between the stars, and are coded as
-/// `enumerative` codes a subset.
+/// The partial sums of the magnitudes but the last are a subset of `K - 1` places, the bars between the stars, and are
+/// coded as `enumerative` codes a subset.
 ///
 /// # Bits
-/// Positions `log2 C(n, k)`. Levels: the number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits, `K - m + 1` in
-/// the Elias delta code, `log2 C(K - 1, m - 1)` (the last two not where only 1 is possible). Where `K` is above `64 m + 65536`,
-/// which no short way to a composition is known for, every magnitude is an Elias delta code instead. Waits are Golomb codes. One to
-/// two bytes end the message.
+/// Positions `log2 C(n, k)`. Levels: the number of nonzero ones in `ceil(log2(n + 1))`, where they are, sign bits,
+/// `K - m + 1` in the Elias delta code, `log2 C(K - 1, m - 1)` (the last two not where only 1 is possible). Where `K`
+/// is above `64 m + 65536`, a composition takes too many steps to read, and every magnitude is an Elias delta code
+/// instead. Waits are Golomb codes. One to two bytes end the message.
 ///
 /// # Writes
 /// Everything but symbols.
 ///
 /// # Source
-/// Wire format B of the specification, section 5.1; stars and bars: Feller, *An Introduction to Probability Theory*, 1950.
+/// Wire format B of the specification, section 5.1; stars and bars: Feller, *An Introduction to Probability Theory*,
+/// 1950.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StarsAndBars {}
@@ -53,7 +54,8 @@ impl Coder for StarsAndBars {
     }
 }
 
-/// The largest sum that `m` magnitudes are a composition of: it takes as many steps to read. One magnitude is its own sum.
+/// The largest sum that `m` magnitudes are a composition of: it takes as many steps to read. One magnitude is its own
+/// sum.
 fn largest_sum(m: u64) -> u64 {
     if m == 1 { i32::MAX as u64 } else { (64 * m + 65_536).min(u32::MAX.into()) }
 }

@@ -17,8 +17,9 @@ use crate::{
 /// Gaps, magnitudes, symbols and waits in unary: `n` is `n - 1` ones and a zero.
 ///
 /// # Bits
-/// Positions: the last one and 1 (nothing for the full set). Levels: their number of nonzero ones in `ceil(log2(n + 1))`, where they
-/// are, sign bits, the sum of their magnitudes (nothing where only 1 is possible). A symbol `s` takes `s + 1`, a wait itself.
+/// Positions: the last one and 1 (nothing for the full set). Levels: their number of nonzero ones in
+/// `ceil(log2(n + 1))`, where they are, sign bits, the sum of their magnitudes (nothing where only 1 is possible). A symbol `s` takes
+/// `s + 1`, a wait itself.
 ///
 /// # Writes
 /// Everything.

@@ -17,10 +17,10 @@ use crate::{
 
 /// Bytes under Zstandard: what a general-purpose compressor makes of a message, to compare with.
 ///
-/// Every value is written in the fewest whole bytes that its alphabet fits in, least significant first; signs are eight a byte.
-/// Levels without a largest magnitude and waits have no alphabet and are written seven bits a byte, levels with their sign in the
-/// lowest bit. The bytes are one frame without magic number, size and checksum, and a part of the message ends a block, so that its
-/// bits are known.
+/// Every value is written in the fewest whole bytes that its alphabet fits in, least significant first; signs are eight
+/// a byte. Levels without a largest magnitude and waits have no alphabet and are written seven bits a byte, levels with
+/// their sign in the lowest bit. The bytes are one frame without magic number, size and checksum, and a part of the
+/// message ends a block, so that its bits are known.
 ///
 /// # Bits
 /// What Zstandard makes of them; no formula holds, not even for floats.
