@@ -45,8 +45,9 @@ fn codecs(c: &mut Criterion) {
         let mut out = vec![0.0; N];
         group.bench_function(format!("{operator}, {coder}"), |b| {
             b.iter(|| {
-                let packet = codec.encode(black_box(&x), streams, &mut Vec::new()).expect("the vector can be sent");
-                codec.decode(&packet, streams, &mut out).expect("the packet can be read");
+                let packet =
+                    codec.encode(black_box(&x), None, streams, &mut Vec::new()).expect("the vector can be sent");
+                codec.decode(&packet, None, streams, &mut out).expect("the packet can be read");
             });
         });
     }

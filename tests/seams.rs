@@ -110,10 +110,10 @@ fn a_low_rank_operator_sees_shapes_and_starts_from_its_last_factor() {
     let mut errors = Vec::new();
     for round in 0..12 {
         let streams = Streams::message(0, round, 1, 2, 0);
-        let sent = sender.send(x.clone(), streams).expect("finite vectors can be sent");
+        let sent = sender.send(x.clone(), None, streams).expect("finite vectors can be sent");
         assert_eq!(sent.packet.payload_bits, 32 * (32 + 32) + 32 * 32);
         let mut out = vec![0.0; x.len()];
-        receiver.receive(&sent.packet, streams, &mut out).expect("packets can be read");
+        receiver.receive(&sent.packet, None, streams, &mut out).expect("packets can be read");
         assert_eq!(out[1024..], x[1024..], "vectors are sent as they are");
         errors.push(distance_squared(&x, &out));
     }
@@ -160,7 +160,7 @@ impl Node for Peer {
             });
             normalise(edge);
             let half = self.times(&self.edges[&neighbour], env.round.is_multiple_of(2));
-            let sent = Sender::new(self.link.clone()).send(half.clone(), env.streams_to(neighbour))?;
+            let sent = Sender::new(self.link.clone()).send(half.clone(), None, env.streams_to(neighbour))?;
             self.halves.insert(neighbour, half);
             out.send(To::One(neighbour), sent.packet);
         }
@@ -172,7 +172,7 @@ impl Node for Peer {
         let mut theirs = vec![0.0; self.side];
         let mut receiver = Receiver::new(self.link.clone());
         receiver
-            .receive(&message.packet, env.streams_of(message), &mut theirs)
+            .receive(&message.packet, None, env.streams_of(message), &mut theirs)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })?;
         let factor = self.edges[&message.from].clone();
         let ours = self.halves.remove(&message.from).expect("both ends of an edge speak");
@@ -329,7 +329,7 @@ impl Node for MarinaNode {
         if self.role == Role::Server {
             let step: Vec<f32> = self.g.iter().map(|g| self.rate * g).collect();
             self.x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
-            let sent = Sender::new(self.exact.clone()).send(self.x.clone(), env.streams_to(NodeId::SERVER))?;
+            let sent = Sender::new(self.exact.clone()).send(self.x.clone(), None, env.streams_to(NodeId::SERVER))?;
             out.send(To::Clients, sent.packet);
             return Ok(());
         }
@@ -353,7 +353,7 @@ impl Node for MarinaNode {
             objective.gradient(&self.previous, &Samples { client: env.id.0, at: &second, augmentation }, &mut old);
             target.iter_mut().zip(&old).for_each(|(new, old)| *new -= old);
         }
-        let sent = Sender::new(link).send(target, env.streams_to(NodeId::SERVER))?;
+        let sent = Sender::new(link).send(target, None, env.streams_to(NodeId::SERVER))?;
         out.send(To::One(NodeId::SERVER), sent.packet);
         Ok(())
     }
@@ -362,7 +362,7 @@ impl Node for MarinaNode {
         let link = if self.role == Role::Server { self.uplink(env).0.clone() } else { self.exact.clone() };
         let mut vector = vec![0.0; self.x.len()];
         Receiver::new(link)
-            .receive(&message.packet, env.streams_of(message), &mut vector)
+            .receive(&message.packet, None, env.streams_of(message), &mut vector)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })?;
         if self.role == Role::Server {
             self.sum.iter_mut().zip(&vector).for_each(|(sum, v)| *sum += v);

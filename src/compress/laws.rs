@@ -314,7 +314,7 @@ fn values_that_are_not_finite_are_refused_and_named() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = vec![1.0; 7];
             x[5] = bad;
-            match codec.encode(&x, streams(0), &mut Vec::new()) {
+            match codec.encode(&x, None, streams(0), &mut Vec::new()) {
                 Err(Unsendable::NonFinite { layer, index: 2, .. }) => assert_eq!(layer, "second", "{name}"),
                 other => panic!("{name}: {other:?}"),
             }
@@ -328,9 +328,9 @@ fn norms_beyond_32_bits_are_an_error_and_not_an_infinity() {
     let x = [f32::MAX; 4];
     for (name, operator, coder) in combinations() {
         let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model).expect("they fit");
-        if let Ok(packet) = codec.encode(&x, streams(0), &mut Vec::new()) {
+        if let Ok(packet) = codec.encode(&x, None, streams(0), &mut Vec::new()) {
             let mut out = vec![0.0; 4];
-            codec.decode(&packet, streams(0), &mut out).expect("a packet can be read");
+            codec.decode(&packet, None, streams(0), &mut out).expect("a packet can be read");
             assert!(out.iter().all(|value| value.is_finite()), "{name}");
         }
     }
@@ -342,9 +342,9 @@ fn the_empty_vector_is_an_empty_message() {
         let codec = Codec::new(operator, coder, Arc::new(Layout::flat(0)), Granularity::Model);
         // A count of coordinates beyond the vector is refused before any message.
         let Ok(codec) = codec else { continue };
-        let packet = codec.encode(&[], streams(0), &mut Vec::new()).expect("nothing can be sent");
+        let packet = codec.encode(&[], None, streams(0), &mut Vec::new()).expect("nothing can be sent");
         assert_eq!(packet, Packet::default(), "{name}");
-        codec.decode(&packet, streams(0), &mut []).expect("nothing can be read");
+        codec.decode(&packet, None, streams(0), &mut []).expect("nothing can be read");
     }
 }
 
@@ -356,7 +356,7 @@ proptest! {
             let codec = Codec::new(operator, coder, layout.clone(), Granularity::Model).expect("they fit");
             let packet = Packet { bytes: bytes.clone(), ..Packet::default() };
             let mut out = vec![0.0; d];
-            if codec.decode(&packet, streams(0), &mut out).is_ok() {
+            if codec.decode(&packet, None, streams(0), &mut out).is_ok() {
                 prop_assert!(out.iter().all(|value| value.is_finite()));
             }
         }

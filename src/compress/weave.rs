@@ -369,7 +369,7 @@ impl Operator for Weave {
     }
 
     fn default_coder(&self) -> &'static str {
-        "adaptive"
+        "mixture"
     }
 
     fn check(&self, _longest: usize) -> Result<(), Misfit> {

@@ -37,6 +37,10 @@ pub enum Unsendable {
     },
 }
 
+/// A guess of the magnitude of every value of a vector, at least 0, that both ends of a link know without a message; or none. Coders
+/// that learn may use it.
+pub type Hints<'a> = Option<&'a [f32]>;
+
 /// What the strength of an operator is solved for, message by message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aim {
@@ -146,6 +150,11 @@ impl Codec {
         self.damped
     }
 
+    /// Whether its coder makes use of hints.
+    pub fn takes_hints(&self) -> bool {
+        self.coder.takes_hints()
+    }
+
     /// Number of parts of a message.
     pub fn parts(&self) -> usize {
         self.parts.len()
@@ -171,11 +180,18 @@ impl Codec {
         })
     }
 
-    /// Compresses and encodes `x`. `warm` holds what the operator remembers of each part; it is filled on first use.
+    /// Compresses and encodes `x`. `warm` holds what the operator remembers of each part; it is filled on first use. `hints` are
+    /// guesses of magnitudes that the receiver has as well.
     ///
     /// # Errors
     /// On values that are not finite or cannot be compressed.
-    pub fn encode(&self, x: &[f32], streams: Streams, warm: &mut Vec<Vec<f32>>) -> Result<Packet, Unsendable> {
+    pub fn encode(
+        &self,
+        x: &[f32],
+        hints: Hints<'_>,
+        streams: Streams,
+        warm: &mut Vec<Vec<f32>>,
+    ) -> Result<Packet, Unsendable> {
         if let Some(at) = first_non_finite(x) {
             let layer =
                 self.layout.layers().iter().find(|layer| layer.range.contains(&at)).expect("`x` has this layout");
@@ -184,12 +200,12 @@ impl Codec {
         }
         // Behind the parts stands the strength of the last message, which the next one is likely to be near.
         warm.resize_with(self.parts.len() + usize::from(self.aim.is_some()), Vec::new);
-        let Some(aim) = self.aim else { return self.encode_at(0, x, streams, warm) };
+        let Some(aim) = self.aim else { return self.encode_at(0, x, hints, streams, warm) };
         let last = warm[self.parts.len()].first().map(|&last| last as usize);
         let mut best: Option<(usize, Packet, Vec<Vec<f32>>)> = None;
         let border = first_true(self.operators.len(), last, &mut |strength| {
             let mut tried = warm.clone();
-            let packet = self.encode_at(strength, x, streams, &mut tried)?;
+            let packet = self.encode_at(strength, x, hints, streams, &mut tried)?;
             let (is_harsh, is_good) = match aim {
                 Aim::Bits(bits) => {
                     let fits = packet.wire_bits() as f64 <= bits * x.len() as f64;
@@ -197,7 +213,7 @@ impl Codec {
                 }
                 Aim::Error(error) => {
                     let mut out = vec![0.0; x.len()];
-                    self.decode(&packet, streams, &mut out).expect("a sender can read its own packet");
+                    self.decode(&packet, hints, streams, &mut out).expect("a sender can read its own packet");
                     let misses = distance_squared(x, &out) > error * norm_squared(x);
                     (misses, !misses)
                 }
@@ -215,7 +231,7 @@ impl Codec {
             Some((tried_strength, packet, tried)) if tried_strength == strength => (packet, tried),
             _ => {
                 let mut tried = warm.clone();
-                (self.encode_at(strength, x, streams, &mut tried)?, tried)
+                (self.encode_at(strength, x, hints, streams, &mut tried)?, tried)
             }
         };
         *warm = tried;
@@ -228,6 +244,7 @@ impl Codec {
         &self,
         strength: usize,
         x: &[f32],
+        hints: Hints<'_>,
         streams: Streams,
         warm: &mut [Vec<f32>],
     ) -> Result<Packet, Unsendable> {
@@ -242,6 +259,7 @@ impl Codec {
         for ((index, cut), warm) in self.parts.iter().enumerate().zip(warm) {
             let part = Part { layers: &cut.layers, streams: streams.part(index as u32) };
             let mut payload = Payload::default();
+            writer.part(hints.map(|hints| &hints[cut.values.clone()]));
             self.operators[strength]
                 .compress(&x[cut.values.clone()], &part, warm, &mut payload)
                 .map_err(|reason| Unsendable::Unfit { layer: part.layers[0].name.clone(), reason })?;
@@ -256,11 +274,11 @@ impl Codec {
         Ok(packet)
     }
 
-    /// Decodes a packet to all of `out`.
+    /// Decodes a packet to all of `out`, with the hints that the sender had.
     ///
     /// # Errors
     /// On bytes that no sender wrote.
-    pub fn decode(&self, packet: &Packet, streams: Streams, out: &mut [f32]) -> Result<(), Corrupt> {
+    pub fn decode(&self, packet: &Packet, hints: Hints<'_>, streams: Streams, out: &mut [f32]) -> Result<(), Corrupt> {
         let mut reader = self.coder.reader(&packet.bytes);
         let operator = if self.aim.is_some() && !out.is_empty() {
             &self.operators[reader.number(self.operators.len() as u32)? as usize]
@@ -270,6 +288,7 @@ impl Codec {
         for (index, cut) in self.parts.iter().enumerate() {
             let part = Part { layers: &cut.layers, streams: streams.part(index as u32) };
             let out = &mut out[cut.values.clone()];
+            reader.part(hints.map(|hints| &hints[cut.values.clone()]));
             operator.restore(&mut *reader, &part, out)?;
             if let (true, Some(factor)) = (self.damped, operator.damping(out.len())) {
                 out.iter_mut().for_each(|value| *value *= factor as f32);

@@ -52,10 +52,13 @@ fn the_receiver_gets_the_belief_of_the_sender_bit_for_bit() {
                 for round in 0..4 {
                     let mut before = Vec::new();
                     sender.memory(&mut |_, memory| before.push(memory.clone()));
-                    let sent = sender.send(vector(round), streams(round as u64)).expect("finite vectors can be sent");
+                    let sent =
+                        sender.send(vector(round), None, streams(round as u64)).expect("finite vectors can be sent");
                     assert_eq!(sent.packet.parts.len(), parts);
                     let mut received = vec![0.0; 300];
-                    receiver.receive(&sent.packet, streams(round as u64), &mut received).expect("packets can be read");
+                    receiver
+                        .receive(&sent.packet, None, streams(round as u64), &mut received)
+                        .expect("packets can be read");
                     if rule == "error-feedback" {
                         // The residual is what was to be sent less what arrived, exactly.
                         sender.memory(&mut |name, residual| {
@@ -89,8 +92,8 @@ fn error_feedback_loses_nothing_over_many_rounds() {
         for round in 0..60 {
             let x = vector(round);
             put_in.iter_mut().zip(&x).for_each(|(sum, &value)| *sum += f64::from(value));
-            let sent = sender.send(x, streams(round as u64)).expect("finite vectors can be sent");
-            receiver.receive(&sent.packet, streams(round as u64), &mut received).expect("packets can be read");
+            let sent = sender.send(x, None, streams(round as u64)).expect("finite vectors can be sent");
+            receiver.receive(&sent.packet, None, streams(round as u64), &mut received).expect("packets can be read");
             came_out.iter_mut().zip(&received).for_each(|(sum, &value)| *sum += f64::from(value));
         }
         sender.memory(&mut |name, residual| {
@@ -133,8 +136,8 @@ fn descend(scale_down: bool) -> f64 {
     for round in 0..3000 {
         let eigenvalue = |i: usize| 1.0 + 9.0 * i as f32 / 99.0;
         let gradient: Vec<f32> = x.iter().enumerate().map(|(i, x)| 0.02 * eigenvalue(i) * x).collect();
-        let Ok(sent) = sender.send(gradient, streams(round)) else { return f64::INFINITY };
-        receiver.receive(&sent.packet, streams(round), &mut step).unwrap();
+        let Ok(sent) = sender.send(gradient, None, streams(round)) else { return f64::INFINITY };
+        receiver.receive(&sent.packet, None, streams(round), &mut step).unwrap();
         x.iter_mut().zip(&step).for_each(|(x, d)| *x -= d);
     }
     norm_squared(&x)
@@ -166,9 +169,9 @@ fn three_opposed_clients_need_error_feedback() {
             for (a, (sender, receiver)) in a.iter().zip(&mut clients) {
                 let product: f32 = a.iter().zip(&x).map(|(a, x)| a * x).sum();
                 let gradient = a.iter().zip(&x).map(|(a, x)| 0.01 * (2.0 * product * a + 0.5 * x)).collect();
-                let sent = sender.send(gradient, streams(round)).unwrap();
+                let sent = sender.send(gradient, None, streams(round)).unwrap();
                 let mut received = [0.0; 3];
-                receiver.receive(&sent.packet, streams(round), &mut received).unwrap();
+                receiver.receive(&sent.packet, None, streams(round), &mut received).unwrap();
                 mean.iter_mut().zip(received).for_each(|(mean, value)| *mean += value / 3.0);
             }
             x.iter_mut().zip(mean).for_each(|(x, d)| *x -= d);

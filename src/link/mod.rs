@@ -9,7 +9,7 @@ mod plain;
 
 use std::sync::Arc;
 
-pub use codec::{Aim, Codec, Unsendable};
+pub use codec::{Aim, Codec, Hints, Unsendable};
 
 use crate::{
     catalogue::Entry,
@@ -96,18 +96,18 @@ impl Sender {
     ///
     /// # Errors
     /// On values that are not finite or cannot be compressed. Nothing is sent and nothing is remembered then.
-    pub fn send(&mut self, mut value: Vec<f32>, streams: Streams) -> Result<Sent, Unsendable> {
+    pub fn send(&mut self, mut value: Vec<f32>, hints: Hints<'_>, streams: Streams) -> Result<Sent, Unsendable> {
         let Link { codec, rule } = &self.link;
         if rule.remembers() {
             self.memory.resize(value.len(), 0.0);
         }
         rule.target(&mut value, &self.memory);
-        let packet = codec.encode(&value, streams, &mut self.warm)?;
+        let packet = codec.encode(&value, hints, streams, &mut self.warm)?;
         if codec.class() == Class::Exact && !rule.remembers() {
             return Ok(Sent { packet, error: 0.0 });
         }
         let mut decoded = vec![0.0; value.len()];
-        codec.decode(&packet, streams, &mut decoded).expect("a sender can read its own packet");
+        codec.decode(&packet, hints, streams, &mut decoded).expect("a sender can read its own packet");
         rule.sent(&value, &decoded, &mut self.memory);
         let norm = norm_squared(&value);
         let error = if norm > 0.0 { distance_squared(&value, &decoded) / norm } else { 0.0 };
@@ -134,12 +134,18 @@ impl Receiver {
         Self { link }
     }
 
-    /// The vector that a packet stands for, written to `out`.
+    /// The vector that a packet stands for, written to `out`; with the hints that the sender had.
     ///
     /// # Errors
     /// On bytes that no sender wrote.
-    pub fn receive(&mut self, packet: &Packet, streams: Streams, out: &mut [f32]) -> Result<(), Corrupt> {
-        self.link.codec.decode(packet, streams, out)
+    pub fn receive(
+        &mut self,
+        packet: &Packet,
+        hints: Hints<'_>,
+        streams: Streams,
+        out: &mut [f32],
+    ) -> Result<(), Corrupt> {
+        self.link.codec.decode(packet, hints, streams, out)
     }
 }
 

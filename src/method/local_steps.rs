@@ -3,6 +3,8 @@
 //! FedSGD, FedAvg, FedProx and the server optimisers of FedOpt are settings of this one method; compression, error feedback and
 //! granularity come from its links.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -203,6 +205,8 @@ impl LocalSteps {
                 sum: Vec::new(),
                 weight: 0.0,
                 received: Vec::new(),
+                hints: Displacement::new(setup),
+                moved: None,
                 optimiser: self.optimiser(),
                 downlink: Sender::new(setup.downlink.clone()),
                 uplink: Receiver::new(setup.uplink.clone()),
@@ -213,6 +217,7 @@ impl LocalSteps {
                 keeps_velocity: self.momentum_memory == MomentumMemory::Keep,
                 work: self.work(proximal),
                 schedule: self.schedule(setup.rounds),
+                hints: Displacement::new(setup),
                 downlink: Receiver::new(setup.downlink.clone()),
                 uplink: Sender::new(setup.uplink.clone()),
             }),
@@ -290,6 +295,9 @@ struct Server {
     sum: Vec<f64>,
     weight: f64,
     received: Vec<f32>,
+    hints: Displacement,
+    /// How far the model that was sent has moved.
+    moved: Option<Vec<f32>>,
     optimiser: ServerOptimiser,
     downlink: Sender,
     uplink: Receiver,
@@ -297,7 +305,8 @@ struct Server {
 
 impl Node for Server {
     fn emit(&mut self, env: &mut Env<'_>, out: &mut Outbox) -> Result<(), Failure> {
-        let sent = self.downlink.send(self.model.clone(), env.streams_to(NodeId::SERVER))?;
+        self.moved = self.hints.moved(&self.model);
+        let sent = self.downlink.send(self.model.clone(), None, env.streams_to(NodeId::SERVER))?;
         out.send(To::Clients, sent.packet);
         Ok(())
     }
@@ -306,7 +315,7 @@ impl Node for Server {
         self.received.resize(self.model.len(), 0.0);
         let streams = env.streams_of(message);
         self.uplink
-            .receive(&message.packet, streams, &mut self.received)
+            .receive(&message.packet, self.moved.as_deref(), streams, &mut self.received)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })?;
         let weight = env.population.weights[message.from.0 as usize];
         self.sum.resize(self.model.len(), 0.0);
@@ -349,8 +358,29 @@ struct Client {
     keeps_velocity: bool,
     work: Work,
     schedule: Schedule,
+    hints: Displacement,
     downlink: Receiver,
     uplink: Sender,
+}
+
+/// What both ends of an uplink know of an update before it is sent: a parameter that has moved far since the start is likely to
+/// move on, and one that never moved is likely to stay.
+struct Displacement {
+    start: Arc<Vec<f32>>,
+    /// Whether it is of use: only a downlink that loses nothing gives both ends the same model, and not every coder listens.
+    counts: bool,
+}
+
+impl Displacement {
+    fn new(setup: &Setup) -> Self {
+        let counts = setup.downlink.codec.class() == Class::Exact && setup.uplink.codec.takes_hints();
+        Self { start: setup.start.clone(), counts }
+    }
+
+    /// The distance of every parameter from the start.
+    fn moved(&self, model: &[f32]) -> Option<Vec<f32>> {
+        self.counts.then(|| model.iter().zip(&*self.start).map(|(x, start)| (x - start).abs()).collect())
+    }
 }
 
 impl Node for Client {
@@ -359,7 +389,7 @@ impl Node for Client {
         self.model.resize(objective.layout().len(), 0.0);
         let streams = env.streams_of(message);
         self.downlink
-            .receive(&message.packet, streams, &mut self.model)
+            .receive(&message.packet, None, streams, &mut self.model)
             .map_err(|reason| Failure::Corrupt { from: message.from, reason })
     }
 
@@ -374,7 +404,8 @@ impl Node for Client {
         env.report.samples = outcome.samples;
         env.report.loss_sum = outcome.loss_sum;
         env.report.learning_rate = rate;
-        let sent = self.uplink.send(delta, env.streams_to(NodeId::SERVER));
+        let moved = self.hints.moved(&self.model);
+        let sent = self.uplink.send(delta, moved.as_deref(), env.streams_to(NodeId::SERVER));
         if sent.is_err() {
             self.velocity.clear();
         }

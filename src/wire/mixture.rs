@@ -51,6 +51,10 @@ impl Coder for Mixture {
         Adaptive {}.kinds()
     }
 
+    fn takes_hints(&self) -> bool {
+        true
+    }
+
     fn writer(&self) -> Box<dyn MessageWriter> {
         Box::new(MixtureWriter { rest: AdaptiveWriter::default(), model: Model::default() })
     }

@@ -39,6 +39,10 @@ use crate::{
 pub trait Coder: Send + Sync {
     /// The kinds of sections that it can write.
     fn kinds(&self) -> &'static [Kind];
+    /// Whether hints about the parts make a difference.
+    fn takes_hints(&self) -> bool {
+        false
+    }
     /// An empty message.
     fn writer(&self) -> Box<dyn MessageWriter>;
     /// The sections of a message, from its first bit.

@@ -122,7 +122,7 @@ impl Plan {
             .collect();
         let streams = crate::rng::Streams::message(self.general.seed, 0, 0, 0, 0);
         [&self.setup.uplink, &self.setup.downlink].map(|link| {
-            let packet = link.codec.encode(&x, streams, &mut Vec::new()).expect("Gaussian vectors can be sent");
+            let packet = link.codec.encode(&x, None, streams, &mut Vec::new()).expect("Gaussian vectors can be sent");
             packet.wire_bits()
         })
     }
