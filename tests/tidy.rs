@@ -170,7 +170,7 @@ fn folders_catalogues_names_and_headings_agree() {
     check_catalogue(
         "compress",
         compress::CATALOGUE,
-        &["bounds", "directions", "gaussian", "granularity", "long_trellis", "rotation", "trellis"],
+        &["bounds", "directions", "gaussian", "granularity", "long_trellis", "rotation", "rounding", "trellis"],
         &operator,
     );
     let parts = ["bits", "elias", "golomb_gaps", "integer", "packet", "plain", "range", "sparse"];

@@ -7,6 +7,7 @@ pub mod bounds;
 pub mod granularity;
 pub mod long_trellis;
 pub mod rotation;
+pub mod rounding;
 pub mod trellis;
 
 mod directions;

@@ -1,10 +1,9 @@
 //! Powers of two.
 
-use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit};
+use super::{Class, Operator, Part, Unfit, rounding::map_with_noise};
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Payload, Section, Source},
@@ -41,15 +40,17 @@ const LARGEST: u16 = 254;
 
 /// Sends the signs and the rounded exponents of `x`.
 pub(super) fn put(x: &[f32], part: &Part<'_>, payload: &mut Payload) {
-    let mut generator = part.streams.private();
-    let round = |value: &f32| {
-        let bits = value.to_bits();
-        let (exponent, mantissa) = ((bits >> 23 & 0xff) as u16, bits & 0x7f_ffff);
-        // For subnormals the mantissa counts steps of 2^-149 towards 2^-126, which the same rule rounds.
-        let up = generator.next_u32() >> 9 < mantissa;
-        if up && exponent < LARGEST { exponent + 1 } else { exponent }
-    };
-    let values = x.iter().map(round).collect();
+    let values = map_with_noise(
+        x,
+        &part.streams,
+        #[inline(always)]
+        |value, noise| {
+            let bits = value.to_bits();
+            let (exponent, mantissa) = ((bits >> 23 & 0xff) as u16, bits & 0x7f_ffff);
+            // For subnormals the mantissa counts steps of 2^-149 towards 2^-126, which the same rule rounds.
+            (exponent + u16::from(noise >> 9 < mantissa)).min(LARGEST)
+        },
+    );
     payload.push(Section::Signs(x.iter().map(|value| *value < 0.0).collect()));
     payload.push(Section::Symbols { values, alphabet: 256 });
 }

@@ -1,14 +1,13 @@
 //! Random signs with a common magnitude.
 
-use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit, read_scale};
+use super::{Class, Operator, Part, Unfit, read_scale, rounding::map_with_noise};
 use crate::{
     catalogue::Named,
     payload::{Corrupt, Kind, Payload, Section, Source},
-    rng::unit_f64,
+    rng::unit_f64_of_32,
     vector::{linf, standard_deviation},
 };
 
@@ -71,13 +70,18 @@ impl Operator for TernGrad {
         if largest == 0.0 {
             return Ok(());
         }
-        let mut generator = part.streams.private();
-        let round = |&value: &f32| {
-            let probability = f64::from(value.abs().min(largest)) / f64::from(largest);
-            let kept = i32::from(unit_f64(generator.next_u64()) < probability);
-            if value < 0.0 { -kept } else { kept }
-        };
-        let values = x.iter().map(round).collect();
+        let inverse = 1.0 / f64::from(largest);
+        let values = map_with_noise(
+            x,
+            &part.streams,
+            #[inline(always)]
+            |value, noise| {
+                // The largest magnitude is always kept: its probability may not be rounded below one.
+                let magnitude = value.abs();
+                let kept = magnitude >= largest || unit_f64_of_32(noise) < f64::from(magnitude) * inverse;
+                if value < 0.0 { -i32::from(kept) } else { i32::from(kept) }
+            },
+        );
         payload.push(Section::Levels { values, largest: Some(1), trellis: None });
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{Class, Misfit, Operator, Part, Unfit, natural, read_scale, sparse_te
 use crate::{
     catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
-    vector::linf,
+    vector::{linf, vectorised},
 };
 
 /// Keeps the `k` coordinates largest in magnitude; the rest become zero.
@@ -96,25 +96,70 @@ pub(super) fn check_kept(ratio: Option<f64>, k: Option<u32>, longest: usize) -> 
     }
 }
 
+/// The magnitude of a finite float as bits, which are ordered as magnitudes are.
+#[inline(always)]
+fn magnitude(value: f32) -> u32 {
+    value.to_bits() & 0x7fff_ffff
+}
+
 /// The positions of the `k` largest magnitudes, increasing; ties go to the lower index. `O(n)`.
 pub(super) fn largest(x: &[f32], k: usize) -> Vec<u32> {
-    let magnitude = |value: f32| value.to_bits() & 0x7fff_ffff;
     if k >= x.len() {
         return (0..x.len() as u32).collect();
     }
-    // Magnitudes of finite floats are ordered as their bits are.
-    let mut magnitudes: Vec<u32> = x.iter().map(|&value| magnitude(value)).collect();
-    let (_, &mut threshold, above) = magnitudes.select_nth_unstable(x.len() - k);
+    let candidates = at_least(x, likely_threshold(x, k));
+    let candidates = if candidates.len() >= k { candidates } else { (0..x.len() as u32).collect() };
+    let mut magnitudes: Vec<u32> = candidates.iter().map(|&i| magnitude(x[i as usize])).collect();
+    let cut = magnitudes.len() - k;
+    let (_, &mut threshold, above) = magnitudes.select_nth_unstable(cut);
     let above = above.iter().filter(|&&value| value > threshold).count();
     let mut ties = k - above;
-    let mut at = Vec::with_capacity(k);
-    for (i, &value) in x.iter().enumerate() {
-        let value = magnitude(value);
-        if value > threshold || (value == threshold && ties > 0) {
-            ties -= usize::from(value == threshold);
-            at.push(i as u32);
-        }
+    let mut at = candidates;
+    at.retain(|&i| {
+        let value = magnitude(x[i as usize]);
+        let tie = value == threshold && ties > 0;
+        ties -= usize::from(tie);
+        value > threshold || tie
+    });
+    at
+}
+
+/// A magnitude that a few more than `k` values are likely to reach: a quantile of a sample, with a margin of four standard deviations.
+fn likely_threshold(x: &[f32], k: usize) -> u32 {
+    const SAMPLE: usize = 4096;
+    if x.len() < 4 * SAMPLE {
+        return 0;
     }
+    let stride = x.len() / SAMPLE;
+    let mut sample: Vec<u32> = x.iter().step_by(stride).map(|&value| magnitude(value)).collect();
+    let expected = sample.len() as f64 * k as f64 / x.len() as f64;
+    let rank = (expected + 4.0 * expected.sqrt()).ceil() as usize + 1;
+    if rank >= sample.len() {
+        return 0;
+    }
+    let cut = sample.len() - rank;
+    *sample.select_nth_unstable(cut).1
+}
+
+/// The positions whose magnitude is at least `threshold`.
+fn at_least(x: &[f32], threshold: u32) -> Vec<u32> {
+    if threshold == 0 {
+        return (0..x.len() as u32).collect();
+    }
+    let mut at = Vec::new();
+    vectorised(
+        #[inline(always)]
+        || {
+            for (start, chunk) in (0..).step_by(64).zip(x.chunks(64)) {
+                // Most stretches hold none, which vectors find out fast.
+                if chunk.iter().fold(0, |largest, &value| magnitude(value).max(largest)) >= threshold {
+                    at.extend(
+                        (start..).zip(chunk).filter(|(_, value)| magnitude(**value) >= threshold).map(|(i, _)| i),
+                    );
+                }
+            }
+        },
+    );
     at
 }
 

@@ -33,6 +33,22 @@ impl BitWriter {
         self.used = rest;
     }
 
+    /// Appends one word of `width` bits for every value, several at a time.
+    #[inline(always)]
+    pub fn put_each<T: Copy>(&mut self, values: &[T], width: u32, word: impl Fn(T) -> u64) {
+        match width {
+            0 => {}
+            1..=32 => {
+                self.bytes.reserve(values.len() * width as usize / 8);
+                for group in values.chunks((64 / width) as usize) {
+                    let packed = group.iter().fold(0, |packed, &value| packed << width | word(value));
+                    self.put(packed, group.len() as u32 * width);
+                }
+            }
+            _ => values.iter().for_each(|&value| self.put(word(value), width)),
+        }
+    }
+
     /// Appends floats by their bits, 32 each.
     pub fn put_floats(&mut self, values: &[f32]) {
         if self.used.is_multiple_of(8) {

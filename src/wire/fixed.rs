@@ -67,17 +67,17 @@ impl MessageWriter for FixedWriter {
                 let width = fixed_width(u64::from(*n));
                 // The full set needs no words.
                 if at.len() < *n as usize {
-                    at.iter().for_each(|&position| bits.put(u64::from(position), width));
+                    bits.put_each(at, width, |position| u64::from(position));
                 }
             }
             Section::Symbols { values, alphabet } => {
                 let width = fixed_width(u64::from(*alphabet));
-                values.iter().for_each(|&symbol| bits.put(u64::from(symbol), width));
+                bits.put_each(values, width, |symbol| u64::from(symbol));
             }
             Section::Levels { values, largest, .. } => {
                 let width = level_width(*largest);
                 let shift = i64::from(largest.unwrap_or(0));
-                values.iter().for_each(|&level| bits.put((i64::from(level) + shift) as u64, width));
+                bits.put_each(values, width, |level| (i64::from(level) + shift) as u64);
             }
         }
     }

@@ -226,10 +226,7 @@ pub fn level(negative: bool, magnitude: u64, largest: Option<u32>) -> Result<i32
 
 /// Writes one bit a sign.
 pub fn put_signs(bits: &mut BitWriter, values: &[bool]) {
-    for chunk in values.chunks(32) {
-        let word = chunk.iter().fold(0, |word, &negative| word << 1 | u64::from(negative));
-        bits.put(word, chunk.len() as u32);
-    }
+    bits.put_each(values, 1, |negative| u64::from(negative));
 }
 
 /// Reads one bit a sign.
