@@ -44,7 +44,7 @@ pub(super) fn put(x: &[f32], part: &Part<'_>, payload: &mut Payload) {
         x,
         &part.streams,
         #[inline(always)]
-        |value, noise| {
+        move |value, noise| {
             let bits = value.to_bits();
             let (exponent, mantissa) = ((bits >> 23 & 0xff) as u16, bits & 0x7f_ffff);
             // For subnormals the mantissa counts steps of 2^-149 towards 2^-126, which the same rule rounds.

@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Operator, Part, Unfit, read_scale, rounding::fill_with_noise, scale};
+use super::{
+    Class, Operator, Part, Unfit, read_scale,
+    rounding::{fill_with_noise, small_integer},
+    scale,
+};
 use crate::{
     catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
@@ -95,11 +99,10 @@ impl Operator for Qsgd {
                 &mut values,
                 &mut lanes,
                 #[inline(always)]
-                |value, noise| {
-                    let target = f64::from(value.abs()) * step;
-                    let down = target.floor();
-                    let level = down as i32 + i32::from(unit_f64_of_32(noise) < target - down);
+                move |value, noise| {
+                    // Cutting off the sum rounds up with probability equal to the fraction; both terms are exact to 52 bits.
                     // The norm may have been rounded down below the largest value.
+                    let level = small_integer((f64::from(value.abs()) * step + unit_f64_of_32(noise)).floor());
                     let level = level.min(largest);
                     if value < 0.0 { -level } else { level }
                 },

@@ -20,17 +20,23 @@ pub fn fill_with_noise<T>(x: &[f32], out: &mut [T], lanes: &mut Lanes, map: impl
     vectorised(
         #[inline(always)]
         || {
-            let (mut x, mut out) = (x.chunks_exact(Lanes::WIDTH), out.chunks_exact_mut(Lanes::WIDTH));
-            for (x, out) in (&mut x).zip(&mut out) {
-                let noise = lanes.draw();
-                for i in 0..Lanes::WIDTH {
-                    out[i] = map(x[i], noise[i]);
+            let mut noise = [0; 16 * Lanes::WIDTH];
+            for (x, out) in x.chunks(noise.len()).zip(out.chunks_mut(noise.len())) {
+                for noise in noise.chunks_exact_mut(Lanes::WIDTH) {
+                    noise.copy_from_slice(&lanes.draw());
                 }
-            }
-            let noise = lanes.draw();
-            for ((&x, out), noise) in x.remainder().iter().zip(out.into_remainder()).zip(noise) {
-                *out = map(x, noise);
+                for ((&x, out), &noise) in x.iter().zip(out).zip(&noise) {
+                    *out = map(x, noise);
+                }
             }
         },
     );
+}
+
+/// A whole number from 0 to 2^31 - 1 as an integer, without the checks of a cast, which vectors have no instruction for.
+#[inline(always)]
+pub fn small_integer(whole: f64) -> i32 {
+    /// Adding it leaves the number in the lowest bits.
+    const SHIFT: f64 = 4_503_599_627_370_496.0;
+    (whole + SHIFT).to_bits() as i32
 }

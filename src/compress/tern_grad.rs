@@ -75,10 +75,10 @@ impl Operator for TernGrad {
             x,
             &part.streams,
             #[inline(always)]
-            |value, noise| {
+            move |value, noise| {
                 // The largest magnitude is always kept: its probability may not be rounded below one.
                 let magnitude = value.abs();
-                let kept = magnitude >= largest || unit_f64_of_32(noise) < f64::from(magnitude) * inverse;
+                let kept = (magnitude >= largest) | (unit_f64_of_32(noise) < f64::from(magnitude) * inverse);
                 if value < 0.0 { -i32::from(kept) } else { i32::from(kept) }
             },
         );
