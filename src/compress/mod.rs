@@ -4,14 +4,21 @@
 //! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
 pub mod granularity;
+pub mod isotropic;
+pub mod lloyd_max;
 pub mod rotation;
 
+mod drive;
+mod eden;
 mod identity;
 mod natural;
 mod qsgd;
+mod quic_fl;
+mod quic_fl_tables;
 mod rand_k;
 mod sign;
 mod tern_grad;
+mod thc;
 mod top_k;
 
 pub use granularity::Granularity;
@@ -144,6 +151,10 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(tern_grad::TernGrad),
     entry!(sign::Sign),
     entry!(natural::Natural),
+    entry!(drive::Drive),
+    entry!(eden::Eden),
+    entry!(thc::Thc),
+    entry!(quic_fl::QuicFl),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.
