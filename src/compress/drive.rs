@@ -233,6 +233,6 @@ mod tests {
     fn values_are_stable_across_versions() {
         let (decoded, _) = example(&ALL[0], "fixed", &[1.0, -2.0, 2.0, 0.5, 0.0, 4.0, -1.0, 3.0]);
         let shown: Vec<i32> = decoded.iter().map(|value| (value * 1000.0).round() as i32).collect();
-        assert_eq!(shown, [0; 8]);
+        assert_eq!(shown, [2820, -2820, 2820, -2820, 0, 5640, 0, 0]);
     }
 }

@@ -194,8 +194,7 @@ impl Operator for Eden {
             for (bits, more, count) in plan.groups(x.len()) {
                 let book = Codebook::of(bits);
                 let mut values = Vec::with_capacity(count);
-                for (i, (q, &z)) in q.iter_mut().zip(z).enumerate().filter(|(i, _)| plan.is_more(*i) == more) {
-                    debug_assert!(i < x.len());
+                for (_, (q, &z)) in q.iter_mut().zip(z).enumerate().filter(|(i, _)| plan.is_more(*i) == more) {
                     let symbol = book.symbol(z);
                     *q = book.value(symbol);
                     values.push(symbol);
@@ -306,8 +305,12 @@ mod tests {
                 for (scale, expected) in
                     [(Scale::Biased, biased), (Scale::Unbiased, unbiased), (Scale::Matched, matched)]
                 {
-                    let (mean, _) = mean_error(&bits(b, scale), &x, 100);
-                    assert!((mean / expected - 1.0).abs() < 0.01, "{b} bits, {scale:?}: {mean} for {expected}");
+                    let (mean, standard_error) = mean_error(&bits(b, scale), &x, 100);
+                    let tolerance = 0.005 * expected + 3.0 * standard_error;
+                    assert!(
+                        tolerance < 0.03 * expected && (mean - expected).abs() < tolerance,
+                        "{b} bits, {scale:?}: {mean} for {expected}"
+                    );
                 }
                 assert_eq!(wire_bits(&bits(b, Scale::Biased), "fixed", &x), 1000 * b as u64 + 32);
             }
@@ -361,7 +364,7 @@ mod tests {
             let (sent, _) = mean_bits(&step(delta, Scale::Biased), "adaptive", &x, 2);
             assert!((sent / 50_000.0 / rate - 1.0).abs() < 0.02, "step {delta}: {} for {rate}", sent / 50_000.0);
             for (scale, expected) in [(Scale::Biased, biased), (Scale::Unbiased, unbiased)] {
-                let (mean, standard_error) = mean_error(&step(delta, scale), &x, 3);
+                let (mean, standard_error) = mean_error(&step(delta, scale), &x, 4);
                 assert!(
                     (mean / expected - 1.0).abs() < 0.02,
                     "step {delta}: {mean} +- {standard_error} for {expected}"
@@ -400,7 +403,10 @@ mod tests {
     #[test]
     fn values_are_stable_across_versions() {
         let x = [1.0, -2.0, 2.0, 0.5, 0.0, 4.0, -1.0, 3.0];
-        for (operator, expected) in [(bits(1.5, Scale::Unbiased), [0; 8]), (step(1.0, Scale::Unbiased), [0; 8])] {
+        for (operator, expected) in [
+            (bits(1.5, Scale::Unbiased), [3564, -2498, 3564, -298, -533, 4395, -533, 533]),
+            (step(1.0, Scale::Unbiased), [0, -2345, 2345, 0, 1181, 3527, -1181, 3527]),
+        ] {
             let (decoded, _) = example(&operator, operator.default_coder(), &x);
             let shown: Vec<i32> = decoded.iter().map(|value| (value * 1000.0).round() as i32).collect();
             assert_eq!(shown, expected, "{operator:?}");

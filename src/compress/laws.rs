@@ -155,6 +155,14 @@ fn settings() -> Vec<(String, Box<dyn Operator>)> {
         ("qsgd", "levels = 2\nbucket = 7"),
         ("terngrad", "clip = 2.5"),
         ("terngrad", "clip = 0.1"),
+        ("drive", "scale = \"biased\""),
+        ("drive", "centroids = 2"),
+        ("eden", "bits = 0.4"),
+        ("eden", "bits = 3.5\nscale = \"biased\""),
+        ("eden", "bits = 1\nscale = \"matched\""),
+        ("eden", "step = 0.5\nscale = \"biased\""),
+        ("eden", "step = 3.0"),
+        ("quic-fl", "bits = 1"),
     ];
     let examples = CATALOGUE.iter().map(|entry| (entry.name, entry.example));
     let build = |(name, settings): (&str, &str)| {
