@@ -1,21 +1,27 @@
 //! Operators: vector to payload and back, one file each; their classes; how a model is cut into parts.
 //!
-//! An operator knows no coder and no other operator. It sees one part of a vector at a time, and never an empty one or one
+//! An operator knows no coder and no other operator; those that combine others get them from the catalogue. It sees one part of a vector at a time, and never an empty one or one
 //! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
 pub mod granularity;
 pub mod isotropic;
 pub mod lloyd_max;
+pub mod nested;
 pub mod rotation;
 
+mod composed;
 mod drive;
 mod eden;
 mod identity;
+mod induced;
 mod natural;
 mod qsgd;
 mod quic_fl;
 mod quic_fl_tables;
 mod rand_k;
+mod repeated;
+mod rotated;
+mod scaled;
 mod sign;
 mod tern_grad;
 mod thc;
@@ -155,6 +161,11 @@ pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(eden::Eden),
     entry!(thc::Thc),
     entry!(quic_fl::QuicFl),
+    entry!(rotated::Rotated),
+    entry!(composed::Composed),
+    entry!(scaled::Scaled),
+    entry!(induced::Induced),
+    entry!(repeated::Repeated),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.
