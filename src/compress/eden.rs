@@ -299,20 +299,19 @@ mod tests {
             (3.0, 0.034548, 0.035784),
             (4.0, 0.009501, 0.009592),
         ];
-        for x in [vectors::g(1000), vectors::t(1000)] {
+        for x in [vectors::t(4096), vectors::g(1000), vectors::t(1000)] {
             for (b, biased, unbiased) in table {
                 let matched = 2.0 - 2.0 * (1.0f64 - biased).sqrt();
                 for (scale, expected) in
                     [(Scale::Biased, biased), (Scale::Unbiased, unbiased), (Scale::Matched, matched)]
                 {
                     let (mean, standard_error) = mean_error(&bits(b, scale), &x, 100);
-                    let tolerance = 0.005 * expected + 3.0 * standard_error;
-                    assert!(
-                        tolerance < 0.03 * expected && (mean - expected).abs() < tolerance,
-                        "{b} bits, {scale:?}: {mean} for {expected}"
-                    );
+                    // 1000 rotated values have slightly lighter tails than a Gaussian: the mean is 0.5 % lower at 4 bits, where the
+                    // standard error of 100 rotations is 0.9 %.
+                    let tolerance = 0.01 * expected + if x.len() > 1000 { 0.0 } else { standard_error };
+                    assert!((mean - expected).abs() < tolerance, "{b} bits, {scale:?}: {mean} for {expected}");
                 }
-                assert_eq!(wire_bits(&bits(b, Scale::Biased), "fixed", &x), 1000 * b as u64 + 32);
+                assert_eq!(wire_bits(&bits(b, Scale::Biased), "fixed", &x), x.len() as u64 * b as u64 + 32);
             }
         }
     }

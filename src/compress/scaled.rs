@@ -135,6 +135,9 @@ mod tests {
 
     #[test]
     fn values_are_stable_across_versions() {
-        assert_eq!(example(&scaled("of = { operator = \"natural\" }"), "fixed", &[9.0, -4.5, 0.0]).0, [7.111111, -3.5555556, 0.0]);
+        assert_eq!(
+            example(&scaled("of = { operator = \"natural\" }"), "fixed", &[9.0, -4.5, 0.0]).0,
+            [7.111111, -3.5555556, 0.0]
+        );
     }
 }
