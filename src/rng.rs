@@ -43,12 +43,13 @@ pub struct Address {
     from: u32,
     to: u32,
     part: u64,
+    inner: u32,
 }
 
 impl Address {
     /// The stream of `purpose` under the scenario's `seed`; round, nodes and part are zero until set.
     pub fn new(seed: u64, purpose: Purpose) -> Self {
-        Self { seed, purpose, round: 0, from: 0, to: 0, part: 0 }
+        Self { seed, purpose, round: 0, from: 0, to: 0, part: 0, inner: 0 }
     }
 
     /// The same stream in another round.
@@ -86,6 +87,7 @@ impl Address {
         key[12..20].copy_from_slice(&self.round.to_le_bytes());
         key[20..24].copy_from_slice(&self.from.to_le_bytes());
         key[24..28].copy_from_slice(&self.to.to_le_bytes());
+        key[28..32].copy_from_slice(&self.inner.to_le_bytes());
         let mut generator = ChaCha8Rng::from_seed(key);
         generator.set_stream(self.part);
         generator
@@ -111,6 +113,13 @@ impl Streams {
     pub fn part(self, part: u32) -> Self {
         let private = self.private.part(self.private.part | u64::from(part));
         Self { private }
+    }
+
+    /// The streams of the `k`-th thing inside an operator, `k < 255`, four levels deep: another operator, or a second use of shared
+    /// randomness. They share no number with the streams of the operator itself.
+    pub fn inner(self, k: u8) -> Self {
+        let inner = self.private.inner << 8 | (u32::from(k) + 1);
+        Self { private: Address { inner, ..self.private } }
     }
 
     /// Randomness that only the sender uses; never available to a receiver.
@@ -253,6 +262,15 @@ mod tests {
         (0..10_000).for_each(|_| lanes.draw().iter().for_each(|bits| counts[(bits >> 29) as usize] += 1));
         // 20,000 expected each, standard deviation 132.
         assert!(counts.iter().all(|&c| (19_400..20_600).contains(&c)), "{counts:?}");
+    }
+
+    #[test]
+    fn streams_inside_an_operator_are_others() {
+        let outer = Streams::message(1, 2, 3, 4, 0).part(9);
+        let all = [outer, outer.inner(0), outer.inner(1), outer.inner(0).inner(0), outer.inner(0).inner(1)];
+        let firsts: std::collections::BTreeSet<u64> =
+            all.iter().flat_map(|streams| [streams.private().next_u64(), streams.shared().next_u64()]).collect();
+        assert_eq!(firsts.len(), 2 * all.len());
     }
 
     #[test]

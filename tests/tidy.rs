@@ -170,7 +170,20 @@ fn folders_catalogues_names_and_headings_agree() {
     check_catalogue(
         "compress",
         compress::CATALOGUE,
-        &["bounds", "directions", "gaussian", "granularity", "long_trellis", "rotation", "rounding", "trellis"],
+        &[
+            "bounds",
+            "directions",
+            "gaussian",
+            "granularity",
+            "isotropic",
+            "lloyd_max",
+            "long_trellis",
+            "nested",
+            "quic_fl_tables",
+            "rotation",
+            "rounding",
+            "trellis",
+        ],
         &operator,
     );
     let parts = ["bits", "elias", "golomb_gaps", "integer", "packet", "plain", "range", "sparse"];

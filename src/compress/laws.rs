@@ -210,6 +210,21 @@ fn settings() -> Vec<(String, Box<dyn Operator>)> {
         ("spherical", "alpha = 0.3\nblock = 3\nradius = \"least-error\""),
         ("random-vq", "block = 4\nbits = 6\nunbiased = true"),
         ("kashin", "redundancy = 1.01\nlevels = 8"),
+        ("drive", "scale = \"biased\""),
+        ("drive", "centroids = 2"),
+        ("eden", "bits = 0.4"),
+        ("eden", "bits = 3.5\nscale = \"biased\""),
+        ("eden", "bits = 1\nscale = \"matched\""),
+        ("eden", "step = 0.5\nscale = \"biased\""),
+        ("eden", "step = 3.0"),
+        ("quic-fl", "bits = 1"),
+        ("rotated", "of = { operator = \"top-k\", ratio = 0.3 }\nscale = \"unbiased\""),
+        (
+            "rotated",
+            "of = { operator = \"composed\", first = { operator = \"rand-k\", k = 9 }, second = { operator = \"eden\", bits = 1.5 } }",
+        ),
+        ("composed", "first = { operator = \"rand-k\", ratio = 0.5 }\nsecond = { operator = \"qsgd\" }"),
+        ("induced", "biased = { operator = \"sign\" }\nunbiased = { operator = \"rand-k\", ratio = 0.5 }"),
     ];
     let examples = CATALOGUE.iter().map(|entry| (entry.name, entry.example));
     let build = |(name, settings): (&str, &str)| {

@@ -1,27 +1,39 @@
 //! Operators: vector to payload and back, one file each; their classes; how a model is cut into parts.
 //!
-//! An operator knows no coder and no other operator. It sees one part of a vector at a time, and never an empty one or one
-//! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
+//! An operator knows no coder and no other operator; those that combine others get them from the catalogue. It sees one part
+//! of a vector at a time, and never an empty one or one with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
 
 pub mod bounds;
 pub mod granularity;
+pub mod isotropic;
+pub mod lloyd_max;
 pub mod long_trellis;
+pub mod nested;
 pub mod rotation;
 pub mod rounding;
 pub mod trellis;
 
+mod composed;
 mod directions;
+mod drive;
 mod ecsq;
+mod eden;
 mod gaussian;
 mod identity;
+mod induced;
 mod kashin;
 mod max_block;
 mod natural;
 mod natural_dithering;
 mod power_sgd;
 mod qsgd;
+mod quic_fl;
+mod quic_fl_tables;
 mod rand_k;
 mod random_vq;
+mod repeated;
+mod rotated;
+mod scaled;
 mod sign;
 mod sparse_dithering;
 mod sparse_ternary;
@@ -30,6 +42,7 @@ mod srqs;
 mod subtractive_dither;
 mod tcq;
 mod tern_grad;
+mod thc;
 mod top_k;
 mod weave;
 
@@ -157,25 +170,34 @@ pub trait Operator: Send + Sync {
 /// All operators.
 pub const CATALOGUE: &[Entry<dyn Operator>] = &[
     entry!(identity::Identity),
+    entry!(weave::Weave),
     entry!(top_k::TopK),
     entry!(rand_k::RandK),
+    entry!(sparse_ternary::SparseTernary),
+    entry!(max_block::MaxBlock),
     entry!(qsgd::Qsgd),
     entry!(tern_grad::TernGrad),
     entry!(sign::Sign),
     entry!(natural::Natural),
-    entry!(tcq::Tcq),
-    entry!(weave::Weave),
     entry!(natural_dithering::NaturalDithering),
     entry!(sparse_dithering::SparseDithering),
-    entry!(sparse_ternary::SparseTernary),
-    entry!(ecsq::Ecsq),
-    entry!(subtractive_dither::SubtractiveDither),
-    entry!(max_block::MaxBlock),
-    entry!(srqs::Srqs),
     entry!(spherical::Spherical),
     entry!(random_vq::RandomVq),
     entry!(kashin::Kashin),
+    entry!(drive::Drive),
+    entry!(eden::Eden),
+    entry!(thc::Thc),
+    entry!(quic_fl::QuicFl),
+    entry!(srqs::Srqs),
+    entry!(subtractive_dither::SubtractiveDither),
+    entry!(ecsq::Ecsq),
+    entry!(tcq::Tcq),
     entry!(power_sgd::PowerSgd),
+    entry!(rotated::Rotated),
+    entry!(composed::Composed),
+    entry!(scaled::Scaled),
+    entry!(induced::Induced),
+    entry!(repeated::Repeated),
 ];
 
 /// Reads a scale; no sender writes one that is negative or not finite.

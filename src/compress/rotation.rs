@@ -8,16 +8,13 @@ use crate::{rng::Streams, vector::vectorised};
 ///
 /// `y = H D_2 H D_1 x` with random signs from the shared stream of a message. One round would leave sparse vectors biased, so
 /// there are always two. A length that is no power of two is not padded, which would send more values than there are: every
-/// round transforms the first and then the last `2^m` coordinates, the largest power of two that fits. Where these windows hardly
-/// overlap, energy of the one would stay out of the other; so between the rounds the coordinates change places, in strides of
-/// about 0.618 of the length.
+/// round transforms the first and then the last `2^m` coordinates, the largest power of two that fits. Between the rounds the
+/// coordinates are dealt to two halves in turn: where the windows hardly overlap, what one of them holds would else stay there.
 pub struct Rotation {
     /// Signs of the four transforms (two where the length is a power of two), each for `window` values.
     signs: Vec<Vec<u64>>,
     n: usize,
     window: usize,
-    /// Where the next coordinate comes from; has no divisor in common with `n`.
-    stride: usize,
 }
 
 impl Rotation {
@@ -28,27 +25,24 @@ impl Rotation {
         let mut generator = streams.shared();
         let words = window.div_ceil(64);
         let signs = (0..transforms).map(|_| (0..words).map(|_| generator.next_u64()).collect()).collect();
-        let golden = (n as u64 * 618 / 1000) as usize;
-        let stride = (golden..).find(|&stride| greatest_common_divisor(stride, n) == 1).expect("primes never end");
-        Self { signs, n, window, stride }
+        Self { signs, n, window }
     }
 
-    /// The window of the `i`-th transform.
+    /// Where the `i`-th transform works.
     fn range(&self, i: usize) -> std::ops::Range<usize> {
-        if self.window == self.n || i.is_multiple_of(2) { 0..self.window } else { self.n - self.window..self.n }
+        if i.is_multiple_of(2) { 0..self.window } else { self.n - self.window..self.n }
     }
 
     /// Rotates `x` in place.
     pub fn forward(&self, x: &mut [f32]) {
         assert_eq!(x.len(), self.n, "a rotation is made for one length");
         for (i, signs) in self.signs.iter().enumerate() {
-            if i == 2 {
-                let places = x.to_vec();
-                self.strides().zip(x.iter_mut()).for_each(|(from, value)| *value = places[from]);
-            }
-            let part = &mut x[self.range(i)];
+            let part = &mut x[if self.window == self.n { 0..self.n } else { self.range(i) }];
             flip(part, signs);
             hadamard(part);
+            if i == 1 && self.window != self.n {
+                deal(x);
+            }
         }
     }
 
@@ -56,33 +50,30 @@ impl Rotation {
     pub fn inverse(&self, x: &mut [f32]) {
         assert_eq!(x.len(), self.n, "a rotation is made for one length");
         for (i, signs) in self.signs.iter().enumerate().rev() {
-            let part = &mut x[self.range(i)];
+            if i == 1 && self.window != self.n {
+                gather(x);
+            }
+            let part = &mut x[if self.window == self.n { 0..self.n } else { self.range(i) }];
             hadamard(part);
             flip(part, signs);
-            if i == 2 {
-                let places = x.to_vec();
-                self.strides().zip(&places).for_each(|(from, &value)| x[from] = value);
-            }
         }
-    }
-
-    fn strides(&self) -> impl Iterator<Item = usize> {
-        let (n, stride) = (self.n, self.stride);
-        let mut at = 0;
-        std::iter::repeat_with(move || {
-            let here = at;
-            at += stride;
-            if at >= n {
-                at -= n;
-            }
-            here
-        })
-        .take(n)
     }
 }
 
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+/// Moves the even positions to the front and the odd ones to the end.
+fn deal(x: &mut [f32]) {
+    let odd: Vec<f32> = x.iter().skip(1).step_by(2).copied().collect();
+    let even = x.len() - odd.len();
+    (1..even).for_each(|i| x[i] = x[2 * i]);
+    x[even..].copy_from_slice(&odd);
+}
+
+/// Undoes [`deal`].
+fn gather(x: &mut [f32]) {
+    let even = x.len().div_ceil(2);
+    let odd = x[even..].to_vec();
+    (1..even).rev().for_each(|i| x[2 * i] = x[i]);
+    x.iter_mut().skip(1).step_by(2).zip(odd).for_each(|(value, odd)| *value = odd);
 }
 
 /// Negates where the bit is set.
@@ -174,6 +165,21 @@ mod tests {
             assert!((norm_squared(&y) - norm_squared(&x)).abs() <= 1e-5 * norm_squared(&x), "n = {n}");
             rotation.inverse(&mut y);
             assert!(distance_squared(&x, &y).sqrt() <= 1e-5 * norm_squared(&x).sqrt(), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn windows_that_hardly_overlap_share_what_they_hold() {
+        // Without dealing, the mean absolute value is 0.57 in place of the 0.798 of a Gaussian.
+        for (n, at) in [(1023, 0), (1023, 511), (1000, 999), (1900, 0), (257, 128)] {
+            let mean = (0..50).map(|draw| {
+                let mut x = vec![0.0; n];
+                x[at] = (n as f32).sqrt();
+                Rotation::new(&Streams::message(1, draw, 3, 4, 0), n).forward(&mut x);
+                x.iter().map(|value| f64::from(value.abs())).sum::<f64>() / n as f64
+            });
+            let mean = mean.sum::<f64>() / 50.0;
+            assert!((mean - 0.798).abs() < 0.01, "{n} values, {at}: {mean}");
         }
     }
 

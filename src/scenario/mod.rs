@@ -140,20 +140,38 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
 }
 
 fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
+    check_part(document.get(slot.section), slot.section, slot, false, mistakes)
+}
+
+/// Checks the part that stands at `path`: the one that a section names, or one inside the settings of another part, which has no
+/// keys but its own and must be named.
+fn check_part(
+    node: Option<&Node>,
+    path: &str,
+    slot: &Slot,
+    is_inside: bool,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Section> {
     let before = mistakes.len();
-    let node = document.get(slot.section);
-    let path = slot.section;
+    let (common, default) = if is_inside { (&Schema::Null, None) } else { (&slot.common, slot.default) };
     if let Some(node) = node
         && !matches!(node.value, Value::Table(_))
     {
-        let message = format!("`{path}` is a single value, but must be a section `[{path}]`");
-        mistakes.push(Mistake::new(path, message).label("not a section"));
+        let message = if is_inside {
+            format!(
+                "`{path}` is a single value, but must be a table `{{ {} = \"..\" }}` with its settings",
+                slot.selector
+            )
+        } else {
+            format!("`{path}` is a single value, but must be a section `[{path}]`")
+        };
+        mistakes.push(Mistake::new(path, message).label(if is_inside { "not a table" } else { "not a section" }));
         return None;
     }
     let names: Vec<&str> = slot.parts.iter().map(|(name, _)| *name).collect();
     let named = node.and_then(|node| node.get(slot.selector));
     let full = format!("{path}.{}", slot.selector);
-    let name = match (named, slot.default) {
+    let name = match (named, default) {
         (Some(node), _) => {
             if let Some(name) = node.as_str() {
                 name
@@ -182,23 +200,23 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
     let mut section = Section { name: name.to_owned(), common: toml::Table::new(), settings: toml::Table::new() };
     let mut known = vec![slot.selector];
     known.extend(schema::properties(own).map(|(name, _)| name));
-    known.extend(schema::properties(&slot.common).map(|(name, _)| name));
+    known.extend(schema::properties(common).map(|(name, _)| name));
     for (key, node) in node.map(Node::entries).unwrap_or_default() {
         if key == slot.selector {
             continue;
         }
         let of = |of| schema::properties(of).find(|(name, _)| name == key).map(|(_, of)| of);
         let full = format!("{path}.{key}");
-        if let Some(of) = of(&slot.common) {
-            if let Some(value) = schema::check(node, &full, of, mistakes) {
+        if let Some(of) = of(common) {
+            if let Some(value) = schema::check_in(Some(slot), node, &full, of, mistakes) {
                 section.common.insert(key.clone(), value);
             }
         } else if let Some(of) = of(own) {
-            if let Some(value) = schema::check(node, &full, of, mistakes) {
+            if let Some(value) = schema::check_in(Some(slot), node, &full, of, mistakes) {
                 section.settings.insert(key.clone(), value);
             }
         } else {
-            mistakes.push(foreign_key(slot, name, key, &known));
+            mistakes.push(foreign_key(slot, path, name, key, &known));
         }
     }
     for required in own.get("required").and_then(Schema::as_array).into_iter().flatten().filter_map(Schema::as_str) {
@@ -213,8 +231,7 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
 }
 
 /// A key that the named part does not have; most often it is left over from another part.
-fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
-    let path = slot.section;
+fn foreign_key(slot: &Slot, path: &str, name: &str, key: &str, known: &[&str]) -> Mistake {
     let message = format!("`{name}` has no setting `{key}`");
     let mistake =
         Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
@@ -246,31 +263,53 @@ pub fn json_schema(slots: &[Slot]) -> Schema {
     root["additionalProperties"] = false.into();
     let properties = root["properties"].as_object_mut().expect("a struct has properties");
     properties.insert("include".into(), serde_json::json!({ "description": "Scenario files laid under this one." }));
+    let mut inside = serde_json::Map::new();
     for slot in slots {
-        let parts: Vec<Schema> = slot
-            .parts
-            .iter()
-            .map(|(name, own)| {
-                let mut part = slot.common.clone();
-                let mut of = own.get("properties").cloned().unwrap_or_default();
-                if let (Some(of), Some(common)) = (of.as_object_mut(), slot.common.get("properties")) {
-                    of.extend(common.as_object().cloned().unwrap_or_default());
-                }
-                if of.is_null() {
-                    of = slot.common.get("properties").cloned().unwrap_or_else(|| serde_json::json!({}));
-                }
-                of[slot.selector] = serde_json::json!({ "const": name });
-                part["title"] = (*name).into();
-                part["description"] = own.get("description").cloned().unwrap_or_default();
-                part["properties"] = of;
-                part["additionalProperties"] = false.into();
-                part
-            })
-            .collect();
+        let mut parts = part_schemas(slot, &slot.common);
+        if refer_to_parts(&mut parts) && !inside.contains_key(slot.selector) {
+            let mut own = part_schemas(slot, &serde_json::json!({ "type": "object" }));
+            refer_to_parts(&mut own);
+            inside.insert(slot.selector.into(), serde_json::json!({ "anyOf": own }));
+        }
         properties.insert(slot.section.into(), serde_json::json!({ "anyOf": parts }));
+    }
+    if !inside.is_empty() {
+        root["$defs"] = inside.into();
     }
     let required: Vec<&str> = slots.iter().filter(|slot| slot.default.is_none()).map(|slot| slot.section).collect();
     // What a file lacks may stand in the files that it includes.
     root["anyOf"] = serde_json::json!([{ "required": required }, { "required": ["include"] }]);
     root
+}
+
+/// One schema for every part of a slot, with the keys of `common` beside its own.
+fn part_schemas(slot: &Slot, common: &Schema) -> Schema {
+    let one = |(name, own): &(&'static str, Schema)| {
+        let mut part = common.clone();
+        let mut of = own.get("properties").and_then(Schema::as_object).cloned().unwrap_or_default();
+        of.extend(common.get("properties").and_then(Schema::as_object).cloned().unwrap_or_default());
+        of.insert(slot.selector.into(), serde_json::json!({ "const": name }));
+        part["title"] = (*name).into();
+        part["description"] = own.get("description").cloned().unwrap_or_default();
+        part["properties"] = of.into();
+        part["additionalProperties"] = false.into();
+        part
+    };
+    slot.parts.iter().map(one).collect()
+}
+
+/// Puts a reference to the list of parts in place of every `x-part`; whether there was one.
+fn refer_to_parts(schema: &mut Schema) -> bool {
+    match schema {
+        Schema::Object(object) => match object.get("x-part").and_then(Schema::as_str) {
+            Some(selector) => {
+                let description = object.get("description").cloned().unwrap_or_default();
+                *schema = serde_json::json!({ "$ref": format!("#/$defs/{selector}"), "description": description });
+                true
+            }
+            None => object.values_mut().fold(false, |any, value| refer_to_parts(value) | any),
+        },
+        Schema::Array(items) => items.iter_mut().fold(false, |any, value| refer_to_parts(value) | any),
+        _ => false,
+    }
 }

@@ -5,30 +5,48 @@
 
 use serde_json::Value as Schema;
 
-use super::{Mistake, document::Node, document::Value};
+use super::{Mistake, Slot, check_part, document::Node, document::Value};
 use crate::catalogue::nearest;
 
 /// Checks `node` at `path` and returns its value with numbers in the form that the schema asks for: `1e3` where a whole number is
 /// wanted is 1000. Mistakes are added to `mistakes`; a value with a mistake is left out of its table.
 pub fn check(node: &Node, path: &str, schema: &Schema, mistakes: &mut Vec<Mistake>) -> Option<toml::Value> {
+    check_in(None, node, path, schema, mistakes)
+}
+
+/// The same for a value of a section: where the schema says `x-part`, one of the section's parts stands with its settings.
+pub(super) fn check_in(
+    slot: Option<&Slot>,
+    node: &Node,
+    path: &str,
+    schema: &Schema,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<toml::Value> {
+    if let (Some(slot), Some(_)) = (slot, schema.get("x-part")) {
+        let part = check_part(Some(node), path, slot, true, mistakes)?;
+        let mut table = part.settings;
+        table.insert(slot.selector.to_owned(), part.name.into());
+        return Some(toml::Value::Table(table));
+    }
     if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Schema::as_array) {
-        return check_choices(node, path, choices, mistakes);
+        return check_choices(slot, node, path, choices, mistakes);
     }
     if let Some(words) = schema.get("enum").and_then(Schema::as_array) {
         let choices: Vec<Schema> = words.iter().map(|word| serde_json::json!({ "const": word })).collect();
-        return check_choices(node, path, &choices, mistakes);
+        return check_choices(slot, node, path, &choices, mistakes);
     }
     if let Some(constant) = schema.get("const") {
-        return check_choices(node, path, &[serde_json::json!({ "const": constant })], mistakes);
+        return check_choices(slot, node, path, &[serde_json::json!({ "const": constant })], mistakes);
     }
     let kinds = kinds(schema);
     match &node.value {
         Value::Table(_) if kinds.contains(&"object") => {
-            Some(toml::Value::Table(check_table(node, path, schema, mistakes)))
+            Some(toml::Value::Table(check_table(slot, node, path, schema, mistakes)))
         }
         Value::Array(items) if kinds.contains(&"array") => {
             let of = schema.get("items").unwrap_or(&Schema::Bool(true));
-            let checked = items.iter().enumerate().map(|(i, item)| check(item, &format!("{path}.{i}"), of, mistakes));
+            let checked =
+                items.iter().enumerate().map(|(i, item)| check_in(slot, item, &format!("{path}.{i}"), of, mistakes));
             let checked: Vec<_> = checked.collect();
             check_length(items.len(), path, schema, mistakes);
             checked.into_iter().collect::<Option<Vec<_>>>().map(toml::Value::Array)
@@ -60,6 +78,9 @@ pub fn properties(schema: &Schema) -> impl Iterator<Item = (&str, &Schema)> {
 
 /// What a schema allows, in words: `a whole number, at least 1`.
 pub fn allowed(schema: &Schema) -> String {
+    if let Some(selector) = schema.get("x-part").and_then(Schema::as_str) {
+        return format!("a table with `{selector} = \"..\"` and its settings");
+    }
     if let Some(words) = words(schema) {
         return format!("one of {}", list(&words));
     }
@@ -98,14 +119,20 @@ pub fn list(words: &[&str]) -> String {
     }
 }
 
-fn check_table(node: &Node, path: &str, schema: &Schema, mistakes: &mut Vec<Mistake>) -> toml::Table {
+fn check_table(
+    slot: Option<&Slot>,
+    node: &Node,
+    path: &str,
+    schema: &Schema,
+    mistakes: &mut Vec<Mistake>,
+) -> toml::Table {
     let known: Vec<&str> = properties(schema).map(|(name, _)| name).collect();
     let mut table = toml::Table::new();
     for (key, value) in node.entries() {
         match schema.get("properties").and_then(|properties| properties.get(key)) {
             Some(of) => {
                 let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                if let Some(value) = check(value, &full, of, mistakes) {
+                if let Some(value) = check_in(slot, value, &full, of, mistakes) {
                     table.insert(key.clone(), value);
                 }
             }
@@ -182,7 +209,13 @@ fn check_length(length: usize, path: &str, schema: &Schema, mistakes: &mut Vec<M
     }
 }
 
-fn check_choices(node: &Node, path: &str, choices: &[Schema], mistakes: &mut Vec<Mistake>) -> Option<toml::Value> {
+fn check_choices(
+    slot: Option<&Slot>,
+    node: &Node,
+    path: &str,
+    choices: &[Schema],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<toml::Value> {
     let scalar_equals = |constant: &Schema| match (&node.value, constant) {
         (Value::Scalar(toml::Value::String(text)), Schema::String(constant)) => text == constant,
         (Value::Scalar(toml::Value::Integer(value)), Schema::Number(constant)) => constant.as_i64() == Some(*value),
@@ -197,7 +230,7 @@ fn check_choices(node: &Node, path: &str, choices: &[Schema], mistakes: &mut Vec
             continue;
         }
         let mut own = Vec::new();
-        let value = check(node, path, choice, &mut own);
+        let value = check_in(slot, node, path, choice, &mut own);
         if own.is_empty() && value.is_some() {
             return value;
         }

@@ -118,6 +118,46 @@ fn combinations_that_cannot_work_are_refused_with_the_reason() {
 }
 
 #[test]
+fn operators_inside_operators_are_checked_as_strictly_as_the_outer_ones() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let rotated = |of: &str| format!("uplink={{operator=\"rotated\",of={of}}}");
+    let cases: &[(String, &[&str])] = &[
+        (rotated("{operator=\"qsgdd\"}"), &["unknown operator `qsgdd`", "did you mean `qsgd`?"]),
+        (rotated("{operator=\"qsgd\",level=3}"), &["`qsgd` has no setting `level`", "did you mean `levels`?"]),
+        (rotated("{operator=\"qsgd\",ratio=0.1}"), &["`ratio` belongs to `top-k`"]),
+        (rotated("{operator=\"qsgd\",levels=0}"), &["`levels` is 0, but must be at least 1"]),
+        (rotated("{operator=\"qsgd\",coder=\"fixed\"}"), &["`qsgd` has no setting `coder`"]),
+        (rotated("{levels=3}"), &["`uplink.of.operator` is missing; it is one of `identity`"]),
+        (rotated("\"qsgd\""), &["`uplink.of` is a single value, but must be a table", "operator"]),
+        ("uplink={operator=\"rotated\"}".into(), &["`rotated` needs `of`", "a table with `operator"]),
+        (rotated("{operator=\"top-k\"}"), &["`top-k`: one of `ratio` and `k` must be given"]),
+        (rotated("{operator=\"top-k\",k=5000}"), &["`top-k`: `k` is 5000, but the longest part"]),
+        (rotated("{operator=\"rotated\",of={operator=\"natral\"}}"), &["did you mean `natural`?"]),
+        (
+            rotated(
+                "{operator=\"rotated\",of={operator=\"rotated\",of={operator=\"rotated\",of={operator=\"sign\"}}}}",
+            ),
+            &["operators may stand inside each other 3 deep"],
+        ),
+        (
+            "uplink={operator=\"induced\",biased={operator=\"sign\"},unbiased={operator=\"sign\"}}".into(),
+            &["the operator of the error must be unbiased"],
+        ),
+        ("uplink={operator=\"scaled\",of={operator=\"sign\"}}".into(), &["`factor` must be given"]),
+    ];
+    for (override_, wanted) in cases {
+        refuse(&place, &["small.toml", override_], wanted);
+    }
+    place.succeed(&[
+        "check",
+        "small.toml",
+        "uplink={operator=\"rotated\",of={operator=\"qsgd\"}}",
+        "uplink.of.levels=3",
+    ]);
+}
+
+#[test]
 fn overrides_are_as_strict_as_the_file() {
     let place = Place::new();
     place.file("small.toml", SMALL);
