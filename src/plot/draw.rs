@@ -56,7 +56,7 @@ impl Frame {
 enum Names {
     /// Nowhere: there is one line.
     None,
-    /// Beside the ends of the lines, from the top: place, height of the text's middle, number of the name.
+    /// Beside the ends of the lines, from the top: height of the text's middle, number of the name.
     Ends(Vec<(f64, usize)>),
     /// In columns beside the panels.
     Legend { size: f64, columns: usize, width: f64 },
@@ -115,11 +115,10 @@ pub fn draw(chart: &Chart, size: Option<(u32, u32)>) -> Scene {
     draw_labels(&mut scene, chart, inner, (&scales.0, &scales.1), body.left);
     match names {
         Names::None => {}
-        Names::Ends(_) => {
-            let frame = Frame { width: panel_width, height: panel_height, ..inner };
-            for (height, name) in ends(chart, (&scales.0, &scales.1), frame).unwrap_or_default() {
+        Names::Ends(places) => {
+            for (height, name) in places {
                 let text = chart.names[name].clone();
-                scene.text((frame.right() + 8.0, height + 0.35 * TICK), text, TICK, style(name).colour, Anchor::Start);
+                scene.text((inner.right() + 8.0, height + 0.35 * TICK), text, TICK, style(name).colour, Anchor::Start);
             }
         }
         Names::Legend { size, columns, width } => {
@@ -149,9 +148,14 @@ fn header(scene: &mut Scene, chart: &Chart) -> f64 {
     top + 16.0
 }
 
+/// How many ticks find room.
+fn ticks_along(length: f64, each: f64) -> usize {
+    (length / each).round().max(3.0) as usize
+}
+
 fn scales(chart: &Chart, (width, height): (f64, f64)) -> (Scale, Scale) {
     let points = || chart.panels.iter().flat_map(|panel| panel.lines.iter().flat_map(|line| &line.points));
-    let x = Scale::new(chart.x.unit, chart.x.log, points().map(|point| point.x), (width / 62.0) as usize);
+    let x = Scale::new(chart.x.unit, chart.x.log, points().map(|point| point.x), ticks_along(width, 62.0));
     // The lower end of a band may come close to zero, which would take all the room of a logarithmic axis.
     let lowest = points().map(|point| if chart.y.log { point.y } else { point.low });
     let all = lowest.chain(points().map(|point| point.high));
@@ -159,7 +163,7 @@ fn scales(chart: &Chart, (width, height): (f64, f64)) -> (Scale, Scale) {
     // A band around shares may leave their range; the axis need not.
     let all =
         all.map(|value| if shares && chart.y.unit == super::Unit::Percent { value.clamp(0.0, 1.0) } else { value });
-    (x, Scale::new(chart.y.unit, chart.y.log, all, (height / 33.0) as usize))
+    (x, Scale::new(chart.y.unit, chart.y.log, all, ticks_along(height, 33.0)))
 }
 
 /// Decides where the names go.
@@ -173,7 +177,11 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
         names.map(|name| text_width(name, size, false)).fold(0.0, f64::max)
     };
     let beside = longest(TICK) + 16.0;
-    if chart.panels.len() == 1 && chart.reference.is_none() && beside < 0.4 * inner.width {
+    if chart.panels.len() == 1
+        && chart.panels[0].title.is_empty()
+        && chart.reference.is_none()
+        && beside < 0.4 * inner.width
+    {
         let frame = Frame { width: inner.width - beside, ..inner };
         if let Some(places) = ends(chart, scales, frame) {
             return Names::Ends(places);

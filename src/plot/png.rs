@@ -1,5 +1,8 @@
 //! A scene as PNG, two pixels of the image for one of the scene in each direction.
 
+use std::io::Write;
+
+use flate2::{Compression, Crc, write::ZlibEncoder};
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::OutlineBuilder;
 
@@ -25,22 +28,44 @@ pub(super) fn png(scene: &Scene, title: &str, about: &str) -> Result<Vec<u8>, St
     }
     // The ground is opaque: the image needs no transparency.
     let pixels: Vec<u8> = pixmap.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
+    let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+    // Eight bits a channel, RGB, no interlacing.
+    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
+    chunk(&mut bytes, *b"IHDR", &header);
     for (keyword, text) in [("Software", super::file::MAKER), ("Title", title), ("Comment", about)] {
-        let (keyword, text) = (keyword.to_owned(), text.to_owned());
-        // Plain chunks hold Latin letters only.
-        let added = match text.is_ascii() {
-            true => encoder.add_text_chunk(keyword, text),
-            false => encoder.add_itxt_chunk(keyword, text),
-        };
-        added.map_err(|error| error.to_string())?;
+        // Plain chunks hold Latin letters only; the others are UTF-8, not compressed, of no named language.
+        match text.is_ascii() {
+            true => chunk(&mut bytes, *b"tEXt", format!("{keyword}\0{text}").as_bytes()),
+            false => chunk(&mut bytes, *b"iTXt", format!("{keyword}\0\0\0\0\0{text}").as_bytes()),
+        }
     }
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels));
-    written.map_err(|error| error.to_string())?;
+    chunk(&mut bytes, *b"IDAT", &compress(&pixels, 3 * width as usize).map_err(|error| error.to_string())?);
+    chunk(&mut bytes, *b"IEND", &[]);
     Ok(bytes)
+}
+
+fn chunk(bytes: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
+    let mut check = Crc::new();
+    check.update(&kind);
+    check.update(data);
+    bytes.extend((data.len() as u32).to_be_bytes());
+    bytes.extend(kind);
+    bytes.extend(data);
+    bytes.extend(check.sum().to_be_bytes());
+}
+
+/// Rows as differences to the row above, which are mostly zero in a figure.
+fn compress(pixels: &[u8], row_bytes: usize) -> std::io::Result<Vec<u8>> {
+    const UP: u8 = 2;
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    let mut above = vec![0; row_bytes];
+    for row in pixels.chunks_exact(row_bytes) {
+        let differences: Vec<u8> = row.iter().zip(&above).map(|(here, above)| here.wrapping_sub(*above)).collect();
+        encoder.write_all(&[UP])?;
+        encoder.write_all(&differences)?;
+        above.copy_from_slice(row);
+    }
+    encoder.finish()
 }
 
 fn paint(pixmap: &mut Pixmap, shape: &Shape) {

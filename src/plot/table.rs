@@ -187,13 +187,18 @@ pub(super) fn resolve(tables: &[Table], name: &str) -> Result<String, PlotError>
             return Err(PlotError::input(format!("`{name}` may be {}", shown.join(" or "))));
         }
     }
-    let last = settings.iter().map(|key| key.rsplit('.').next().unwrap_or(key));
+    let last = settings.iter().map(|key| last_part(key));
     let near = nearest(name, columns.iter().copied().chain(settings.iter().copied()).chain(last));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     let shown: Vec<String> = columns.iter().map(|column| format!("`{column}`")).collect();
     let beside =
         if settings.is_empty() { "" } else { ", and the settings of `scenario.toml`, such as `uplink.operator`" };
     Err(PlotError::input(format!("no column is called `{name}`{near} There are {}{beside}", shown.join(", "))))
+}
+
+/// A key without the section that it is in.
+pub(super) fn last_part(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// The settings of a resolved scenario, by dotted key; none if there is no such file.
