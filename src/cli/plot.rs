@@ -91,7 +91,7 @@ impl ValueEnum for FigureName {
     }
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.0.name()))
+        Some(clap::builder::PossibleValue::new(self.0.name()).help(self.0.summary()))
     }
 }
 

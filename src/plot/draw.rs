@@ -155,7 +155,7 @@ fn ticks_along(length: f64, each: f64) -> usize {
 
 fn scales(chart: &Chart, (width, height): (f64, f64)) -> (Scale, Scale) {
     let points = || chart.panels.iter().flat_map(|panel| panel.lines.iter().flat_map(|line| &line.points));
-    let x = Scale::new(chart.x.unit, chart.x.log, points().map(|point| point.x), ticks_along(width, 62.0));
+    let x = Scale::new(chart.x.unit, chart.x.log, points().map(|point| point.x), ticks_along(width, 54.0));
     // The lower end of a band may come close to zero, which would take all the room of a logarithmic axis.
     let lowest = points().map(|point| if chart.y.log { point.y } else { point.low });
     let all = lowest.chain(points().map(|point| point.high));

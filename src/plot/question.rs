@@ -91,6 +91,18 @@ impl Figure {
         }
     }
 
+    /// What it shows, in a few words.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::AccuracyBits => "Test accuracy against cumulative bits",
+            Self::AccuracyRounds => "Test accuracy against rounds",
+            Self::Loss => "Test loss against cumulative bits",
+            Self::Distance => "Distance to the optimum against cumulative bits",
+            Self::Final => "Test accuracy at the end against the ratio, or another setting in which runs differ",
+            Self::Laboratory => "Error of operators against their bits, with the lower bound",
+        }
+    }
+
     /// Whether tables of a kind can answer it.
     pub fn suits(self, kind: Kind) -> bool {
         match self {

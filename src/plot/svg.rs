@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn numbers_are_short_and_text_is_escaped() {
         let numbers = [0.0, -0.001, 1.0, 12.345, 100.0, 0.5].map(number);
-        assert_eq!(numbers, ["0", "0", "1", "12.35", "100", "0.5"].map(|text| text.to_owned()));
+        assert_eq!(numbers, ["0", "0", "1", "12.35", "100", "0.5"].map(str::to_owned));
         assert_eq!(escape("a<b & \"c\"\n"), "a&lt;b &amp; &quot;c&quot;?");
     }
 }

@@ -89,6 +89,9 @@ pub fn read(paths: &[PathBuf]) -> Result<(Vec<Table>, Vec<String>), PlotError> {
 
 /// Adds the file, or every `rounds.csv` below the folder.
 fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), PlotError> {
+    if !path.exists() {
+        return Err(PlotError::input(format!("there is no file or folder `{}`", path.display())));
+    }
     let unreadable = |error: std::io::Error| PlotError::input(error.to_string());
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         files.push(path.to_owned());

@@ -192,7 +192,7 @@ fn mistakes_are_explained() {
     refuse(&place, &["plot", "empty.csv"], &["no rows in `empty.csv`"]);
     refuse(&place, &["plot", "ragged.csv"], &["`ragged.csv` is not CSV", "line: 3"]);
     refuse(&place, &["plot", "nothing"], &["no run", "`nothing`"]);
-    refuse(&place, &["plot", "absent"], &["absent"]);
+    refuse(&place, &["plot", "absent"], &["no file or folder `absent`"]);
     refuse(&place, &["plot", "results", "operators.csv"], &["measurements of operators", "rounds of a run"]);
     refuse(&place, &["plot", "results", "--out", "mine.svg"], &["`mine.svg` is there", "--force"]);
     refuse(&place, &["plot", "results", "--out", "figure.pdf"], &["`figure.pdf` ends neither in `.svg` nor in `.png`"]);
