@@ -5,6 +5,7 @@ mod data;
 mod explain;
 mod list;
 mod partition;
+mod plot;
 mod run;
 mod schema;
 mod tables;
@@ -35,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Plot(plot::Arguments),
     Check(check::Arguments),
     Partition(partition::Arguments),
     Data(data::Arguments),
@@ -105,6 +107,7 @@ pub fn main() -> ExitCode {
     install_messages();
     let code = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Plot(arguments) => plot::plot(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),
         Command::Data(arguments) => data::data(&arguments),

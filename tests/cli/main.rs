@@ -2,5 +2,6 @@
 
 mod commands;
 mod mistakes;
+mod plot;
 mod run;
 mod support;
