@@ -191,7 +191,12 @@ fn folders_catalogues_names_and_headings_agree() {
     check_catalogue("link", link::CATALOGUE, &["codec"], &["Update", "Memory", "Needs", "Source"]);
     let method_headings = ["Update", "Sent", "Memory", "Step size", "Source", "Reduces to"];
     check_catalogue("method", method::CATALOGUE, &["local_steps", "server_optimiser"], &method_headings);
-    check_catalogue("model", model::CATALOGUE, &["bridge", "image_columns", "stack", "start"], &["Layers", "Source"]);
+    check_catalogue(
+        "model",
+        model::CATALOGUE,
+        &["bridge", "image_columns", "regression", "stack", "start"],
+        &["Layers", "Source"],
+    );
     let helpers = ["check", "cut", "draw", "passport"];
     check_catalogue("partition", partition::CATALOGUE, &helpers, &["Rule", "Sizes", "Source", "Example"]);
     let data_files = [
@@ -208,6 +213,7 @@ fn folders_catalogues_names_and_headings_agree() {
         "pixels",
         "remote",
         "subset",
+        "table",
         "transfer",
         "writers",
     ];

@@ -47,15 +47,28 @@ fn describe(plan: &Plan) -> String {
     line("run", plan.run.clone());
     let [channels, height, width] = plan.shards.pixels.shape();
     let (train, test) = (sizes.iter().sum::<usize>() as u64, plan.shards.dataset.test.len() as u64);
+    let name = &plan.shards.dataset.name;
     line(
         "data",
-        format!(
-            "{}: {} training and {} test images of {channels}x{height}x{width}",
-            plan.shards.dataset.name,
-            thousands(train),
-            thousands(test)
-        ),
+        match &plan.shards.dataset.table {
+            Some(_) => format!("{name}: {} rows of {width} features", thousands(train)),
+            None => format!(
+                "{name}: {} training and {} test images of {channels}x{height}x{width}",
+                thousands(train),
+                thousands(test)
+            ),
+        },
     );
+    if let Some(problem) = &plan.problem {
+        let (mu, smoothness) = problem.convexity_and_smoothness();
+        let (condition, step) = (smoothness / mu, 1.0 / smoothness);
+        line(
+            "problem",
+            format!(
+                "smoothness L = {smoothness:.6}, strong convexity {mu:.6}, condition {condition:.1}, 1/L = {step:.6}"
+            ),
+        );
+    }
     let (least, most) = (sizes.iter().min().unwrap_or(&0), sizes.iter().max().unwrap_or(&0));
     line(
         "clients",
@@ -110,7 +123,8 @@ fn describe(plan: &Plan) -> String {
 /// What a run keeps in memory: data, models at work, and what clients remember at most.
 fn memory(plan: &Plan, drawn: u64) -> String {
     let dataset = &plan.shards.dataset;
-    let data = (dataset.train.images.len() + dataset.test.images.len()) as u64;
+    let table = dataset.table.as_ref().map_or(0, |table| 8 * (table.features.len() + table.targets.len()));
+    let data = (dataset.train.images.len() + dataset.test.images.len() + table) as u64;
     let model = 4 * plan.setup.layout.len() as u64;
     let remembered = if plan.setup.uplink.rule.remembers() { model * plan.holders.len() as u64 } else { 0 };
     format!(

@@ -170,7 +170,7 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
         print(&text);
     }
     match summary.end {
-        End::Rounds | End::Accuracy | End::Bits => DONE,
+        End::Rounds | End::Accuracy | End::Distance | End::Bits => DONE,
         End::Diverged => FAILED,
         End::Interrupted => INTERRUPTED,
     }
@@ -225,6 +225,7 @@ fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
     let how = match summary.end {
         End::Rounds => "finished".to_owned(),
         End::Accuracy => "reached its accuracy".to_owned(),
+        End::Distance => "reached its distance".to_owned(),
         End::Bits => "spent its bits".to_owned(),
         End::Diverged => format!("diverged: {}", summary.reason.as_deref().unwrap_or("a value is not finite")),
         End::Interrupted => "was interrupted".to_owned(),
@@ -235,7 +236,12 @@ fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
     };
     line("run", format!("{} {how}", plan.run));
     line("rounds", format!("{} in {:.1} s", summary.rounds, summary.wall_seconds));
-    line("test accuracy", format!("{} (best {})", percent(summary.test_accuracy), percent(summary.best_accuracy)));
+    if plan.classifies() {
+        line("test accuracy", format!("{} (best {})", percent(summary.test_accuracy), percent(summary.best_accuracy)));
+    }
+    if let Some(distance) = summary.distance_to_optimum {
+        line("distance", format!("{distance:.3e} of the start's squared distance to the optimum"));
+    }
     for (degrees, accuracy) in &summary.accuracy_by_rotation {
         line("", format!("{degrees} degrees: {}", percent(Some(*accuracy))));
     }

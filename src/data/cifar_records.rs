@@ -46,6 +46,7 @@ pub(super) fn dataset(
         classes: CLASSES,
         train,
         test,
+        table: None,
         mean: vec![0.4914, 0.4822, 0.4465],
         deviation: vec![0.2470, 0.2435, 0.2616],
         digest: String::new(),

@@ -98,6 +98,18 @@ pub enum DataError {
         classes: usize,
     },
 
+    /// A line of a text that cannot be read.
+    #[error("`{}`, line {line}: {problem}", .path.display())]
+    #[diagnostic(help("a line is `label index:value ..`; indices start at 1 and increase"))]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// Settings that do not suit the data.
     #[error("{0}")]
     Unsuitable(String),

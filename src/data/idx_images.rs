@@ -61,6 +61,7 @@ impl IdxImages {
             classes: CLASSES,
             train,
             test,
+            table: None,
             mean: vec![self.mean],
             deviation: vec![self.deviation],
             digest: String::new(),

@@ -47,6 +47,7 @@ mod tests {
             classes: 1,
             train: split(train),
             test: split(test),
+            table: None,
             mean: vec![0.0],
             deviation: vec![1.0],
             digest: String::new(),

@@ -20,12 +20,14 @@ mod idx_images;
 mod cifar_10;
 mod cifar_10_starter;
 mod fashion_mnist;
+mod libsvm;
 mod mnist;
 mod synthetic;
 
 mod options;
 mod pixels;
 mod subset;
+mod table;
 mod writers;
 
 mod download;
@@ -37,12 +39,14 @@ pub use cifar_10_starter::Cifar10Starter;
 pub use download::{Fetched, Origin, Progress, fetch};
 pub use error::{AddressFailure, DataError};
 pub use fashion_mnist::FashionMnist;
+pub use libsvm::Libsvm;
 pub use mnist::Mnist;
 pub use options::{Augmentation, Normalisation, Options, Transform, limit};
 pub use pixels::Pixels;
 pub use remote::{Remote, RemoteFile, Status, import, verify};
 pub use subset::{balanced_subset, write_starter};
 pub use synthetic::Synthetic;
+pub use table::{Scaling, Table};
 pub use writers::{QMNIST, Writers, mnist_writers};
 
 /// Every data set, in the order in which they are listed.
@@ -52,6 +56,7 @@ pub const CATALOGUE: &[Entry<dyn Source>] = &[
     entry!(cifar_10::Cifar10),
     entry!(cifar_10_starter::Cifar10Starter),
     entry!(synthetic::Synthetic),
+    entry!(libsvm::Libsvm),
 ];
 
 /// A data set that can be loaded.
@@ -100,6 +105,8 @@ pub struct Dataset {
     pub train: Split,
     /// Test samples.
     pub test: Split,
+    /// The training samples as rows of numbers, for data that are no images; the splits hold no images then.
+    pub table: Option<Table>,
     /// Published mean of `pixel / 255`, one value a channel.
     pub mean: Vec<f32>,
     /// Published standard deviation of `pixel / 255`, one value a channel.
@@ -123,7 +130,7 @@ impl Dataset {
         self
     }
 
-    /// SHA-256 over the shape, then images and labels of both splits, each preceded by its length.
+    /// SHA-256 over the shape, then images and labels of both splits, each preceded by its length, then the table.
     pub(crate) fn content_digest(&self) -> String {
         let mut hash = Hash::default();
         for &side in &self.shape {
@@ -132,6 +139,10 @@ impl Dataset {
         for bytes in [&self.train.images, &self.train.labels, &self.test.images, &self.test.labels] {
             hash.update(&(bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
+        }
+        if let Some(table) = &self.table {
+            hash.update(&(table.width as u64).to_le_bytes());
+            table.features.iter().chain(&table.targets).for_each(|value| hash.update(&value.to_le_bytes()));
         }
         hash.hex()
     }
@@ -175,6 +186,7 @@ mod tests {
             classes: 2,
             train,
             test,
+            table: None,
             mean: vec![0.0],
             deviation: vec![1.0],
             digest: String::new(),
@@ -221,7 +233,10 @@ mod tests {
             for (given, shown) in [(directory.path(), directory.path()), (relative, &started_in.join(relative))] {
                 let message = part.load(given, 0).unwrap_err().to_string();
                 assert!(message.contains(&*shown.to_string_lossy()), "{message}");
-                assert!(message.contains("train") || message.contains("data_batch_1.bin"), "{message}");
+                assert!(
+                    ["train", "data_batch_1.bin", "bodyfat.gz"].iter().any(|file| message.contains(file)),
+                    "{message}"
+                );
             }
         }
     }

@@ -119,6 +119,10 @@ pub fn limit(mut dataset: Dataset, options: &Options) -> Result<Dataset, DataErr
         Ok(())
     };
     cut(&mut dataset.train, "train_samples", options.train_samples)?;
+    let rows = dataset.train.len();
+    if let Some(table) = &mut dataset.table {
+        table.truncate(rows);
+    }
     cut(&mut dataset.test, "test_samples", options.test_samples)?;
     if options.train_samples.or(options.test_samples).is_some() {
         dataset.digest = dataset.content_digest();

@@ -114,6 +114,7 @@ mod tests {
             classes: 2,
             train: Split { images: vec![10, 11, 12, 13, 14], labels: vec![1, 1, 0, 1, 0] },
             test: Split { images: vec![20, 21], labels: vec![0, 1] },
+            table: None,
             mean: vec![0.0],
             deviation: vec![1.0],
             digest: String::new(),

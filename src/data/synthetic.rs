@@ -78,6 +78,7 @@ impl Source for Synthetic {
             classes: self.classes as usize,
             train: self.draw(self.train, &prototypes, &mut address.part(1).generator()),
             test: self.draw(self.test, &prototypes, &mut address.part(2).generator()),
+            table: None,
             mean: vec![0.5; self.channels as usize],
             deviation: vec![0.3; self.channels as usize],
             digest: String::new(),

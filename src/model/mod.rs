@@ -5,16 +5,20 @@
 
 mod bridge;
 mod image_columns;
+mod regression;
 mod stack;
 mod start;
 
 mod cifar_cnn;
 mod cifar_small_cnn;
+mod logistic_regression;
 mod mcmahan_cnn;
 mod mlp;
 mod resnet_20;
+mod ridge_regression;
 mod softmax;
 
+pub use regression::{Loss, Regression};
 pub use start::start_vector;
 
 use schemars::JsonSchema;
@@ -98,6 +102,11 @@ pub trait Architecture: Send + Sync {
     fn steps(&self, _shape: [usize; 3], _classes: usize) -> Option<Vec<Step>> {
         None
     }
+
+    /// The loss, for a model that fits the rows of a table and has no network.
+    fn regression(&self) -> Option<Regression> {
+        None
+    }
 }
 
 /// The model of an architecture on an engine.
@@ -143,6 +152,8 @@ pub const CATALOGUE: &[Entry<dyn Architecture>] = &[
     entry!(cifar_small_cnn::CifarSmallCnn),
     entry!(cifar_cnn::CifarCnn),
     entry!(resnet_20::Resnet20),
+    entry!(ridge_regression::RidgeRegression),
+    entry!(logistic_regression::LogisticRegression),
 ];
 
 #[cfg(test)]

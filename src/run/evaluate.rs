@@ -1,14 +1,14 @@
-//! Evaluation of the server's model on the test set, in parallel, summed in the order of the samples.
+//! Evaluation of the server's model on the test set, or on the table that it fits, in parallel, summed in the order of the samples.
 
 use super::{Plan, Workers};
 use crate::model::Evaluation;
 
-/// Test images of one piece of work.
+/// Samples of one piece of work.
 const PIECE: u32 = 500;
 
 /// Counts over the whole test set under each rotation that clients have.
 pub(super) fn evaluate(plan: &Plan, model: &[f32], workers: &Workers<'_>) -> Vec<(u8, Evaluation)> {
-    let n = plan.shards.dataset.test.len() as u32;
+    let n = plan.evaluated_samples() as u32;
     let rotations = plan.shards.rotations();
     let pieces: Vec<_> = rotations
         .iter()

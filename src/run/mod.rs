@@ -45,6 +45,7 @@ pub fn run(
         rounds: 0,
         test_accuracy: None,
         test_loss: None,
+        distance_to_optimum: None,
         best_accuracy: None,
         accuracy_by_rotation: Vec::new(),
         totals: Totals::default(),
@@ -56,7 +57,9 @@ pub fn run(
         let drawn = plan.participation.draw(&plan.holders, plan.general.seed, round);
         let outcome = star.round(round, &drawn, &workers).map_err(|failure| format!("round {round}: {failure}"))?;
         let interrupted = interrupt.load(Ordering::Relaxed);
-        let mut end = if round == plan.general.rounds {
+        let mut end = if plan.is_near(star.model()) {
+            Some(End::Distance)
+        } else if round == plan.general.rounds {
             Some(End::Rounds)
         } else if plan.has_spent(star.network().ledger.totals()) {
             Some(End::Bits)
@@ -86,7 +89,8 @@ pub fn run(
         summary.rounds = round;
         summary.totals = *star.network().ledger.totals();
         summary.wall_seconds = started.elapsed().as_secs_f64();
-        if record.test_accuracy.is_some() {
+        summary.distance_to_optimum = record.distance_to_optimum;
+        if record.test_loss.is_some() {
             (summary.test_accuracy, summary.test_loss) = (record.test_accuracy, record.test_loss);
             let best = summary.best_accuracy.into_iter().chain(record.test_accuracy).reduce(f64::max);
             summary.best_accuracy = best;

@@ -32,10 +32,14 @@ pub struct RoundRecord {
     pub seed: u64,
     /// Round, counted from 1.
     pub round: u32,
-    /// Share of test images that the server's model after the round classifies correctly; empty if it was not evaluated.
+    /// Share of test images, or rows of a table, that the server's model after the round classifies correctly; empty if it was not
+    /// evaluated or does not classify.
     pub test_accuracy: Option<f64>,
-    /// Mean cross-entropy of the same evaluation.
+    /// Mean loss of the same evaluation: the cross-entropy; for regression on a table the objective over all rows that clients hold.
     pub test_loss: Option<f64>,
+    /// Squared distance of the server's model after the round from the optimum, relative to that of the start; empty where the
+    /// optimum is not known.
+    pub distance_to_optimum: Option<f64>,
     /// Mean over all samples that clients used this round of the loss just before their step.
     pub train_loss: Option<f64>,
     /// Learning rate of the local steps.
@@ -130,6 +134,8 @@ pub enum End {
     Rounds,
     /// The accuracy of `stop.accuracy` was reached.
     Accuracy,
+    /// The distance of `stop.distance` was reached.
+    Distance,
     /// The bits of `stop.total_bits` or `stop.uplink_bits` were spent.
     Bits,
     /// A value was not finite.
@@ -151,6 +157,8 @@ pub struct Summary {
     pub test_accuracy: Option<f64>,
     /// Loss of the last evaluation.
     pub test_loss: Option<f64>,
+    /// Squared distance of the final model from the optimum, relative to that of the start.
+    pub distance_to_optimum: Option<f64>,
     /// Best accuracy of any evaluation.
     pub best_accuracy: Option<f64>,
     /// Accuracy of the last evaluation under each rotation of the test set, by degrees; empty unless clients rotate.

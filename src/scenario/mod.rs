@@ -76,6 +76,11 @@ pub struct Stop {
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
+    /// Stop once the squared distance of the model from the optimum, relative to that of the start, is at most this; for models
+    /// whose optimum is known.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
     /// Stop after the round in which the bits of all links, both directions, reach this number.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -158,7 +158,7 @@ impl Observer for Folder {
 
     fn end(&mut self, _plan: &Plan, summary: &Summary) -> Result<(), String> {
         let state = match summary.end {
-            End::Rounds | End::Accuracy | End::Bits => "finished",
+            End::Rounds | End::Accuracy | End::Distance | End::Bits => "finished",
             End::Diverged => "diverged",
             End::Interrupted => "interrupted",
         };

@@ -53,15 +53,18 @@ impl Progress {
 impl Observer for Progress {
     fn round(&mut self, record: &RoundRecord) -> Result<(), String> {
         self.accuracy = record.test_accuracy.or(self.accuracy);
-        let accuracy = self.accuracy.map_or("-".to_owned(), |accuracy| format!("{:.2} %", 100.0 * accuracy));
+        let progress = match (self.accuracy, record.distance_to_optimum) {
+            (_, Some(distance)) => format!("distance {distance:.2e}"),
+            (Some(accuracy), None) => format!("accuracy {:.2} %", 100.0 * accuracy),
+            (None, None) => "accuracy -".to_owned(),
+        };
         let (up, down) = (Bits(record.cumulative_uplink_bits), Bits(record.cumulative_downlink_bits));
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("accuracy {accuracy}, up {up}, down {down}"));
+            bar.set_message(format!("{progress}, up {up}, down {down}"));
             bar.set_position(u64::from(record.round));
             return Ok(());
         }
-        self.pending =
-            Some(format!("round {}/{}: accuracy {accuracy}, up {up}, down {down}", record.round, self.rounds));
+        self.pending = Some(format!("round {}/{}: {progress}, up {up}, down {down}", record.round, self.rounds));
         if self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
             self.write_pending();
         }

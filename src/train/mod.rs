@@ -3,8 +3,10 @@
 //! An [`Objective`] is the loss of every client over flat vectors. [`local`] takes steps on it, so methods run the same code on a
 //! network and on a problem with a known minimiser.
 
+mod dense;
 pub mod local;
 pub mod network;
+pub mod regression;
 pub mod ridge;
 pub mod schedule;
 

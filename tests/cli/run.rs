@@ -442,3 +442,92 @@ fn an_interrupted_run_leaves_whole_rows_and_says_so() {
     assert_eq!(manifest["state"], "interrupted");
     assert_eq!(manifest["summary"]["rounds"].as_u64(), Some(rows.len() as u64));
 }
+
+/// Regression of two clients on a small table.
+const TABLE: &str = r#"
+rounds = 50
+
+[data]
+name = "libsvm"
+file = "own"
+target = "class"
+directory = "data"
+
+[partition]
+name = "iid"
+clients = 2
+
+[model]
+name = "logistic-regression"
+regularisation = 0.1
+
+[method]
+local_steps = 1
+batch_size = "full"
+learning_rate = 1.0
+"#;
+
+fn table() -> Place {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path().join("data/libsvm")).expect("a folder can be made");
+    let rows: String = (0..40).map(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7 + 3 * (i % 2), i * i % 11)).collect();
+    place.file("data/libsvm/own", &rows);
+    place.file("table.toml", TABLE);
+    place
+}
+
+#[test]
+fn regression_on_a_table_comes_nearer_in_every_round_on_any_number_of_threads() {
+    let place = table();
+    place.succeed(&["run", "table.toml", "--threads", "1", "--results", "one", "--quiet"]);
+    place.succeed(&["run", "table.toml", "--threads", "3", "--results", "three", "--quiet"]);
+    let [one, three] = ["one", "three"].map(|results| place.run(results).join("rounds.csv"));
+    assert_eq!(without_times(&one), without_times(&three));
+    let rows = rows(&one);
+    let distances: Vec<f64> = rows.iter().map(|row| number(row, "distance_to_optimum")).collect();
+    assert!(distances[0] < 1.0 && distances.is_sorted_by(|a, b| a > b), "{distances:?}");
+    assert!(rows.iter().all(|row| number(row, "test_loss") > 0.0 && number(row, "test_accuracy") > 0.5));
+    // A network has no known optimum.
+    place.file("small.toml", SMALL);
+    place.succeed(&["run", "small.toml", "rounds=1", "--results", "small", "--quiet"]);
+    assert_eq!(self::rows(&place.run("small").join("rounds.csv"))[0]["distance_to_optimum"], "");
+}
+
+#[test]
+fn a_run_stops_at_its_distance_and_evaluates_there() {
+    let place = table();
+    let text = place.succeed(&["run", "table.toml", "stop.distance=0.2", "evaluate_every=1000", "--quiet"]);
+    assert!(text.contains("reached its distance") && text.contains("distance"), "{text}");
+    let rows = rows(&place.run("results").join("rounds.csv"));
+    let distances: Vec<f64> = rows.iter().map(|row| number(row, "distance_to_optimum")).collect();
+    let (last, before) = distances.split_last().expect("there are rounds");
+    assert!(*last <= 0.2 && before.iter().all(|distance| *distance > 0.2), "{distances:?}");
+    assert!(!rows.last().unwrap()["test_loss"].is_empty());
+    let ridge = ["run", "table.toml", "model={name=\"ridge-regression\"}", "rounds=2", "--results", "ridge", "--quiet"];
+    place.succeed(&ridge);
+    assert_eq!(self::rows(&place.run("ridge").join("rounds.csv"))[0]["test_accuracy"], "");
+    let text = place.succeed(&["check", "table.toml"]);
+    assert!(text.contains("libsvm: 40 rows of 3 features") && text.contains("1/L = "), "{text}");
+}
+
+#[test]
+fn what_does_not_fit_a_table_is_refused() {
+    let place = table();
+    place.file("small.toml", SMALL);
+    for (file, change, message) in [
+        ("table.toml", "model={name=\"mlp\"}", "the model fits images, but `libsvm` is a table"),
+        ("table.toml", "data.target=\"number\"", "needs two classes"),
+        ("table.toml", "data.crop=3", "`crop` counts for images only"),
+        ("table.toml", "model.engine=\"burn\"", "`engine` does not count"),
+        ("table.toml", "partition={name=\"rotation\",clients=2}", "`libsvm` is a table"),
+        ("table.toml", "partition={name=\"noise\",clients=2}", "changes images, but `libsvm` is a table"),
+        ("table.toml", "data.file=\"other\"", "looked for `other`, `other.gz`"),
+        ("small.toml", "model={name=\"ridge-regression\"}", "fits the rows of a table"),
+        ("small.toml", "stop.distance=0.1", "a model whose optimum is known"),
+    ] {
+        let output = place.fedbits(&["check", file, change]);
+        assert_eq!(output.status.code(), Some(2), "{change}");
+        let text = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.replace(" │ ", " ").contains(message), "{change}: {text}");
+    }
+}

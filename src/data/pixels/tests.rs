@@ -12,6 +12,7 @@ fn dataset(shape: [usize; 3]) -> Dataset {
         classes: 1,
         train: split(1),
         test: split(101),
+        table: None,
         mean: (0..shape[0]).map(|channel| 0.1 * (channel + 1) as f32).collect(),
         deviation: (0..shape[0]).map(|channel| 0.2 * (channel + 1) as f32).collect(),
         digest: String::new(),

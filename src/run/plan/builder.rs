@@ -22,8 +22,11 @@ use crate::{
     partition::{self, Partition, Partitioner},
     rng::{Address, Purpose},
     run::{Participation, Sampling, Weights},
-    scenario::{self, Checked, Document, Mistake, Section},
-    train::network::Shards,
+    scenario::{self, Checked, Document, General, Mistake, Section},
+    train::{
+        network::Shards,
+        regression::{self, Problem},
+    },
     wire::{self, Coder},
 };
 
@@ -49,14 +52,15 @@ impl Builder<'_> {
             resolved.add("model", catalogue::write(&settings));
             settings.engine
         });
-        let network = match (&architecture, &data) {
-            (Some(architecture), Some((dataset, pixels, _))) => architecture
-                .network(pixels.shape(), dataset.classes)
-                .map_err(|reason| self.fail("model.name", reason))
-                .ok(),
+        let layout = match (&architecture, &data) {
+            (Some(architecture), Some((dataset, pixels, _))) => {
+                layout(&**architecture, dataset, pixels).map_err(|reason| self.fail("model.name", reason)).ok()
+            }
             _ => None,
         };
-        let layout = network.map(|network| Arc::new(network.layout().clone()));
+        if let Some(architecture) = &architecture {
+            self.check_regression(&**architecture, &general, section(MODEL));
+        }
         let method: Option<Box<dyn Method>> =
             section(METHOD).and_then(|section| self.part(method::CATALOGUE, section, METHOD, &mut resolved));
         if let (Some(method), Some(section)) = (&method, section(METHOD)) {
@@ -103,22 +107,33 @@ impl Builder<'_> {
             weights: partition.shares.iter().map(weight).collect(),
             expected_share: (participation.sampling == Sampling::Bernoulli).then_some(participation.participation),
         };
-        let start = start_vector(&layout, general.seed);
+        let shards = Arc::new(Shards { dataset, pixels, partition, seed: general.seed });
+        let architecture = architecture?;
+        let (problem, start) = match architecture.regression() {
+            Some(regression) => {
+                let problem = Problem::new(regression, shards.clone(), &population.weights)
+                    .map_err(|reason| self.fail("model.regularisation", reason));
+                (Some(Arc::new(problem.ok()?)), vec![0.0; layout.len()])
+            }
+            None => (None, start_vector(&layout, general.seed)),
+        };
         let name = |slot: usize| sections[slot].as_ref().map(|section| section.name.clone());
         let names = [name(METHOD)?, name(UPLINK)?, name(DOWNLINK)?];
         let stem = self.document.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let digest = partition::Passport::new(&partition, &dataset.train.labels, dataset.classes).digest;
+        let dataset = &shards.dataset;
+        let digest = partition::Passport::new(&shards.partition, &dataset.train.labels, dataset.classes).digest;
         let (resolved, hash) = resolved.finish(&[&dataset.digest, &digest]);
         Some(Plan {
             scenario: stem.unwrap_or_else(|| "scenario".into()),
             run: format!("{}-{}-seed{}-{hash}", names[0], names[1], general.seed),
             resolved,
             participation,
-            shards: Arc::new(Shards { dataset, pixels, partition, seed: general.seed }),
+            shards,
+            problem,
             holders,
             notes,
             names,
-            architecture: architecture?,
+            architecture,
             engine: engine?,
             method,
             population,
@@ -131,6 +146,23 @@ impl Builder<'_> {
 
     fn fail(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.mistakes.push(Mistake::new(path, message));
+    }
+
+    /// Keys that mean nothing with or without a known optimum.
+    fn check_regression(&mut self, architecture: &dyn Architecture, general: &General, section: Option<&Section>) {
+        let Some(regression) = architecture.regression() else {
+            if general.stop.distance.is_some() {
+                let message = "`distance` counts only with a model whose optimum is known, such as `ridge-regression`";
+                self.fail("stop.distance", message);
+            }
+            return;
+        };
+        if general.stop.accuracy.is_some() && !regression.loss.classifies() {
+            self.fail("stop.accuracy", "`accuracy` counts only with a model that classifies; `distance` may be meant");
+        }
+        if section.is_some_and(|section| section.common.contains_key("engine")) {
+            self.fail("model.engine", "`engine` does not count for regression on a table");
+        }
     }
 
     fn misfit(&mut self, section: &str, misfit: Misfit) {
@@ -190,6 +222,14 @@ impl Builder<'_> {
                     cache.loaded.clear();
                 }
                 cache.loaded.insert(key, dataset.clone());
+                if dataset.table.is_some() {
+                    for key in ["normalisation", "augmentation", "crop", "padding"] {
+                        if section.common.contains_key(key) {
+                            self.fail(format!("data.{key}"), format!("`{key}` counts for images only"));
+                        }
+                        resolved.remove("data", key);
+                    }
+                }
                 let notes = dataset.warnings.clone();
                 Some((dataset, pixels, notes))
             }
@@ -237,6 +277,12 @@ impl Builder<'_> {
         };
         match partition::split(&*partitioner, &samples, Address::new(seed, Purpose::Partition)) {
             Ok(partition) => {
+                let changes = |share: &partition::Share| share.quarter_turns != 0 || share.noise_deviation != 0.0;
+                if dataset.table.is_some() && partition.shares.iter().any(changes) {
+                    let message = format!("`{}` changes images, but `{}` is a table", section.name, dataset.name);
+                    self.fail("partition.name", message);
+                    return None;
+                }
                 let clients = PartitionSettings { clients: Some(partition.shares.len() as u32) };
                 resolved.add("partition", catalogue::write(&clients));
                 Some(partition)
@@ -383,6 +429,24 @@ impl Builder<'_> {
                 self.misfit(path, misfit);
                 None
             }
+        }
+    }
+}
+
+/// The parameters of a model for a data set.
+fn layout(architecture: &dyn Architecture, dataset: &Dataset, pixels: &Pixels) -> Result<Arc<Layout>, String> {
+    match (architecture.regression(), &dataset.table) {
+        (Some(model), Some(_)) if model.loss.classifies() && dataset.classes != 2 => {
+            Err("the model needs two classes; `data.target = \"class\"` makes them of two labels".to_owned())
+        }
+        (Some(_), Some(table)) => Ok(Arc::new(regression::layout(table))),
+        (None, Some(_)) => Err(format!(
+            "the model fits images, but `{}` is a table; `ridge-regression` and `logistic-regression` fit tables",
+            dataset.name
+        )),
+        (_, None) => {
+            let network = architecture.network(pixels.shape(), dataset.classes)?;
+            Ok(Arc::new(network.layout().clone()))
         }
     }
 }

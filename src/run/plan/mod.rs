@@ -27,6 +27,7 @@ use crate::{
     train::{
         Objective,
         network::{NetworkObjective, Shards},
+        regression::{Problem, RegressionObjective},
     },
 };
 
@@ -53,6 +54,8 @@ pub struct Plan {
     pub participation: Participation,
     /// Data and shares.
     pub shards: Arc<Shards>,
+    /// The problem with its optimum, for regression on a table.
+    pub problem: Option<Arc<Problem>>,
     /// What nodes are made from.
     pub setup: Setup,
     /// Clients that hold samples, increasing.
@@ -87,6 +90,9 @@ impl Plan {
 
     /// A new objective for one thread.
     pub fn objective(&self) -> Box<dyn Objective> {
+        if let Some(problem) = &self.problem {
+            return Box::new(RegressionObjective::new(problem.clone()));
+        }
         let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
         let network = model::network(&*self.architecture, shape, classes, self.engine);
         Box::new(NetworkObjective::new(network.expect("the plan has built it once"), self.shards.clone()))
@@ -94,6 +100,9 @@ impl Plan {
 
     /// What computes gradients, in words.
     pub fn engine(&self) -> &'static str {
+        if self.problem.is_some() {
+            return "table";
+        }
         let (shape, classes) = (self.shards.pixels.shape(), self.shards.dataset.classes);
         match (self.engine, self.architecture.steps(shape, classes)) {
             (Engine::Auto, Some(_)) => "stack",
@@ -110,6 +119,16 @@ impl Plan {
     /// Samples that a client holds.
     pub fn samples(&self, client: u32) -> u64 {
         self.shards.partition.shares[client as usize].samples.len() as u64
+    }
+
+    /// Samples of an evaluation: the test set, or the rows of the table that is fitted.
+    pub fn evaluated_samples(&self) -> usize {
+        self.problem.as_ref().map_or(self.shards.dataset.test.len(), |problem| problem.table().len())
+    }
+
+    /// Whether the model's answers can be right or wrong.
+    pub fn classifies(&self) -> bool {
+        self.problem.as_ref().is_none_or(|problem| problem.regression.loss.classifies())
     }
 
     /// Wire bits of one message up and one down, encoded from a vector like the ones to come: Gaussian with the spread of the
@@ -149,8 +168,9 @@ impl Plan {
             operator,
             seed: self.general.seed,
             round,
-            test_accuracy: evaluation.accuracy(),
+            test_accuracy: evaluation.accuracy().filter(|_| self.classifies()),
             test_loss: evaluation.loss(),
+            distance_to_optimum: self.distance(star.model()),
             train_loss: mean(loss_sum, samples),
             learning_rate: reports.first().map(|report| report.learning_rate),
             clients_selected: outcome.clients.len() as u64,
@@ -176,6 +196,17 @@ impl Plan {
         let reached = |wanted: Option<u64>, spent: u64| wanted.is_some_and(|wanted| spent >= wanted);
         reached(self.general.stop.total_bits, totals.bits())
             || reached(self.general.stop.uplink_bits, totals.uplink_bits)
+    }
+
+    /// Squared distance of a model from the optimum, relative to that of the start, where the optimum is known.
+    fn distance(&self, model: &[f32]) -> Option<f64> {
+        self.problem.as_ref()?.distance(model, &self.setup.start)
+    }
+
+    /// Whether a model is as near to the optimum as the scenario wants.
+    pub(super) fn is_near(&self, model: &[f32]) -> bool {
+        let wanted = self.general.stop.distance;
+        wanted.is_some_and(|wanted| self.distance(model).is_some_and(|distance| distance <= wanted))
     }
 
     /// Whether an evaluation reaches the accuracy of the scenario.
