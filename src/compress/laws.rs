@@ -195,6 +195,10 @@ fn settings() -> Vec<(String, Box<dyn Operator>)> {
         ("qsgd", "levels = 3\nnorm = \"linf\""),
         ("qsgd", "levels = 2\nbucket = 7"),
         ("terngrad", "clip = 2.5"),
+        ("weave", "bits = 0.5\nbasis = \"rotated\""),
+        ("weave", "bits = 1.5\nbasis = \"rotated\"\nunbiased = true"),
+        ("weave", "bits = 0.3\neffort = \"fast\""),
+        ("tcq", "step = 2.0\nstates = \"4\""),
         ("terngrad", "clip = 0.1"),
         ("top-k", "ratio = 0.3\nvalues = \"f16\""),
         ("top-k", "ratio = 0.3\nvalues = \"natural\""),
@@ -302,6 +306,10 @@ fn no_operator_beats_the_bound_of_isotropic_vectors() {
         }
         let bits = mean_bits(&*operator, operator.default_coder(), &x, 3).0 / x.len() as f64;
         let error = mean_error(&*operator, &x, 3).0;
+        // Floats sent as they are have no error at all.
+        if error == 0.0 && bits >= 32.0 {
+            continue;
+        }
         let power = libm::exp2(2.0 * bits);
         assert!(error >= 0.99 / power, "{name}: an error of {error} in {bits} bits a value");
         if let Class::Unbiased(_) = class {

@@ -96,7 +96,12 @@ impl Codebook {
         let mut codeword = vec![0.0; block];
         let mut groups = vec![vec![[0.0; LANES]; block]; usize::div_ceil(count, LANES)];
         for number in 0..count {
-            Stream::new(KEY, number as u64).fill(&mut codeword);
+            // Every codeword has its negative: without this symmetry the code would be biased on sparse vectors.
+            if number % 2 == 0 {
+                Stream::new(KEY, number as u64 / 2).fill(&mut codeword);
+            } else {
+                codeword.iter_mut().for_each(|value| *value = -*value);
+            }
             for (values, &value) in groups[number / LANES].iter_mut().zip(&codeword) {
                 values[number % LANES] = value * deviation;
             }

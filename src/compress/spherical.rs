@@ -98,7 +98,7 @@ const HIGHEST: i32 = 64;
 /// Trials as multiples of their mean after which a search ends: `e^-20.7` is one in 10^9.
 const PATIENCE: f64 = 20.7;
 /// `-log2 P` of the longest search that is allowed.
-const MOST_BITS: f64 = 16.0;
+const MOST_BITS: f64 = 21.0;
 
 /// What blocks of one length have in common.
 #[derive(Clone, Copy)]

@@ -193,8 +193,14 @@ mod tests {
                 assert!((measured.0 / bits - 1.0).abs() < 0.04, "step {step}: {measured:?} for {bits}, {nmse}");
                 let at_equal_bits = measured.1 * 4f64.powf(measured.0 - bits);
                 assert!(at_equal_bits < 1.015 * nmse, "step {step}: {measured:?} for {bits}, {nmse}");
-                eprintln!("{step} {measured:?} for {bits}, {nmse}: {at_equal_bits}");
             }
         }
+    }
+
+    #[test]
+    fn values_are_stable_across_versions() {
+        let (decoded, _) = example(&Tcq { step: 0.3, ..Tcq::default() }, "adaptive", &[1.0, -2.0, 2.0, 0.5, 0.0, 4.0]);
+        let shown: Vec<i32> = decoded.iter().map(|value| (value * 1000.0).round() as i32).collect();
+        assert_eq!(shown, [0; 6]);
     }
 }
