@@ -376,7 +376,7 @@ mod tests {
     fn levels_that_are_all_zero_leave_no_bias() {
         // Trap 19: with a step of 8 nearly every message of 20 values is the last resort.
         let x = vectors::g(20);
-        let mut sum = vec![0.0f64; 20];
+        let mut sum = [0.0f64; 20];
         let draws = 4000;
         for draw in 0..draws {
             let part = Part { layers: &[], streams: crate::rng::Streams::message(11, draw, 1, 2, 0) };
