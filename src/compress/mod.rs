@@ -1,7 +1,8 @@
 //! Operators: vector to payload and back, one file each; their classes; how a model is cut into parts.
 //!
-//! An operator knows no coder and no other operator; those that combine others get them from the catalogue. It sees one part of a vector at a time, and never an empty one or one
-//! with a value that is not finite: the [`Codec`](crate::link::Codec) sees to that.
+//! An operator knows no coder and no other operator; those that combine others get them from the catalogue. It sees one part
+//! of a vector at a time, and never an empty one or one with a value that is not finite: the [`Codec`](crate::link::Codec)
+//! sees to that.
 
 pub mod granularity;
 pub mod isotropic;
