@@ -16,22 +16,25 @@ use crate::{
 /// Applies one operator, and a second one to what the first leaves.
 ///
 /// # Formula
-/// `C(x) = second(first(x))`. If `first` selects values, as `top-k` and `rand-k` do, `second` is applied to the kept values alone, and
-/// `first` puts its result where they were.
+/// `C(x) = second(first(x))`. If `first` selects values, as `top-k` and `rand-k` do, `second` is applied to the kept
+/// values alone, and `first` puts its result where they were.
 ///
 /// # Bits
-/// Those of `second` for the whole part. If `first` selects: what `first` sends beside its values, and `second` for these `k` values:
-/// `log2 C(n, k) + 9 k` for `natural` after `top-k`.
+/// Those of `second` for the whole part. If `first` selects: what `first` sends beside its values, and `second` for
+/// these `k` values: `log2 C(n, k) + 9 k` for `natural` after `top-k`.
 ///
 /// # Bound
-/// Unbiased for unbiased ones: `omega = omega_1 omega_2 + omega_1 + omega_2`. After a contractive selection: contractive,
-/// `a = a_1 (1 - omega_2)` for an unbiased `second` with `omega_2 < 1`, and `a = a_1 a_2` for a contractive one. Unproven else.
+/// Unbiased for unbiased ones: `omega = omega_1 omega_2 + omega_1 + omega_2`. After a contractive selection:
+/// contractive, `a = a_1 (1 - omega_2)` for an unbiased `second` with `omega_2 < 1`, and `a = a_1 a_2` for a
+/// contractive one. Unproven else.
 ///
 /// # Source
-/// Horvath et al., *Natural Compression for Distributed Deep Learning*, 2019, Theorem 5 and Tables 2 and 3. Differs from the source in: nothing.
+/// Horvath et al., *Natural Compression for Distributed Deep Learning*, 2019, Theorem 5 and Tables 2 and 3. Differs
+/// from the source in: nothing.
 ///
 /// # Example
-/// `x = (4, -1, 2, 0)`, `natural` after `top-k` with `ratio = 0.5` gives `(4, 0, 2, 0)` in `2 (2 + 9)` bits with the fixed coder.
+/// `x = (4, -1, 2, 0)`, `natural` after `top-k` with `ratio = 0.5` gives `(4, 0, 2, 0)` in `2 (2 + 9)` bits with the
+/// fixed coder.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Composed {

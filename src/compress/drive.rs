@@ -17,22 +17,24 @@ use crate::{
 /// Rotates the vector at random and sends the signs of what comes out, with one scale or two values.
 ///
 /// # Formula
-/// `C(x) = S R^-1 sign(R x)` with the randomised Hadamard rotation `R` in two rounds, from the shared stream. `S = |x|^2 / |R x|_1` if the
-/// scale is `unbiased`, `S = |R x|_1 / n` if it is `biased`. With `centroids = 2` (DRIVE+) the values of `R x` are split in two by the
-/// threshold with the least squared error, and the mean of either side takes the place of `-S` and `S`; times `|x|^2 / |q|^2` for the
-/// vector `q` of these means if the scale is `unbiased`. `sign(0) = 1`.
+/// `C(x) = S R^-1 sign(R x)` with the randomised Hadamard rotation `R` in two rounds, from the shared stream. `S =
+/// |x|^2 / |R x|_1` if the scale is `unbiased`, `S = |R x|_1 / n` if it is `biased`. With `centroids = 2` (DRIVE+) the
+/// values of `R x` are split in two by the threshold with the least squared error, and the mean of either side takes
+/// the place of `-S` and `S`; times `|x|^2 / |q|^2` for the vector `q` of these means if the scale is `unbiased`.
+/// `sign(0) = 1`.
 ///
 /// # Bits
 /// `n + 32` with any coder; `n + 64` with two centroids. A vector of zeros is its scales alone.
 ///
 /// # Bound
-/// `unbiased`: unbiased under uniformly random rotations, which the two Hadamard rounds come near to, `omega = pi/2 - 1`. `biased`:
-/// contractive, `a = 2/pi`. Both are those of Gaussian values and hold to terms of `1/n` for parts of 256 values and more;
-/// shorter parts have `omega = 3 n/m - 1` and `a = m/(3 n)`, `m` the largest power of two up to `n`, for every vector.
+/// `unbiased`: unbiased under uniformly random rotations, which the two Hadamard rounds come near to, `omega = pi/2 -
+/// 1`. `biased`: contractive, `a = 2/pi`. Both are those of Gaussian values and hold to terms of `1/n` for parts of
+/// 256 values and more; shorter parts have `omega = 3 n/m - 1` and `a = m/(3 n)`, `m` the largest power of two up to
+/// `n`, for every vector.
 ///
 /// # Source
-/// Vargaftik et al., *DRIVE: One-bit Distributed Mean Estimation*, 2021. Differs from the source in: two Hadamard rounds in place of
-/// one, which would leave sparse vectors biased; lengths are not padded to a power of two.
+/// Vargaftik et al., *DRIVE: One-bit Distributed Mean Estimation*, 2021. Differs from the source in: two Hadamard
+/// rounds in place of one, which would leave sparse vectors biased; lengths are not padded to a power of two.
 ///
 /// # Example
 /// `x = (-3)` gives `(-3)` in 33 bits.
@@ -76,8 +78,8 @@ impl Named for Drive {
     const NAME: &'static str = "drive";
 }
 
-/// The means of the two sides of the threshold with the least squared error, the upper one first, and the threshold: values below it
-/// are on the lower side.
+/// The means of the two sides of the threshold with the least squared error, the upper one first, and the threshold:
+/// values below it are on the lower side.
 fn two_means(z: &[f32]) -> ([f64; 2], f32) {
     let mut sorted = z.to_vec();
     sorted.sort_unstable_by(f32::total_cmp);

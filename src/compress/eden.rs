@@ -17,28 +17,30 @@ use crate::{
 /// Rotates the vector at random and quantises what comes out as the Gaussian values that it nearly is.
 ///
 /// # Formula
-/// `C(x) = S R^-1 q(z)`, `z = sqrt(n) R x / |x|`, with the randomised Hadamard rotation `R` in two rounds from the shared stream, and
-/// `S = |x|^2 / <q, R x>` if the scale is `unbiased`, `<q, R x> / |q|^2` if it is `biased`, `|x| / |q|` if it is `matched`.
-/// With `bits = b`, `q` is the Lloyd-Max quantiser of the normal distribution with `2^b` values. Between whole numbers a random subset
-/// of `round((b - floor(b)) n)` values, from the shared stream, has one bit more than the others; below 1, the others have none and
-/// are zero. With `step` in place of `bits`, every `z_i` is rounded to a whole number `k_i` of steps, and `q_i` is the mean of the normal
-/// distribution between `(k_i - 1/2) step` and `(k_i + 1/2) step`.
-/// If `q` is zero, or no scale makes it unbiased, `biased` and `matched` send zero, and `unbiased` sends one value of `x`, drawn with
-/// probability `|x_i| / |x|_1`, as `|x|_1` under its sign.
+/// `C(x) = S R^-1 q(z)`, `z = sqrt(n) R x / |x|`, with the randomised Hadamard rotation `R` in two rounds from the
+/// shared stream, and `S = |x|^2 / <q, R x>` if the scale is `unbiased`, `<q, R x> / |q|^2` if it is `biased`, `|x| /
+/// |q|` if it is `matched`. With `bits = b`, `q` is the Lloyd-Max quantiser of the normal distribution with `2^b`
+/// values. Between whole numbers a random subset of `round((b - floor(b)) n)` values, from the shared stream, has one
+/// bit more than the others; below 1, the others have none and are zero. With `step` in place of `bits`, every `z_i`
+/// is rounded to a whole number `k_i` of steps, and `q_i` is the mean of the normal distribution between `(k_i - 1/2)
+/// step` and `(k_i + 1/2) step`. If `q` is zero, or no scale makes it unbiased, `biased` and `matched` send zero, and
+/// `unbiased` sends one value of `x`, drawn with probability `|x_i| / |x|_1`, as `|x|_1` under its sign.
 ///
 /// # Bits
-/// `b n + 32` with the fixed coder, rounded to whole bits. With `step`: 32 and the adaptive code of unbounded levels, close to `n` times
-/// the entropy of a rounded Gaussian. The one value of the last resort takes `33 + ceil(log2 n)`.
+/// `b n + 32` with the fixed coder, rounded to whole bits. With `step`: 32 and the adaptive code of unbounded levels,
+/// close to `n` times the entropy of a rounded Gaussian. The one value of the last resort takes `33 + ceil(log2 n)`.
 ///
 /// # Bound
-/// With the mean squared error `D` of the quantiser on a Gaussian: unbiased under uniformly random rotations, which the two Hadamard
-/// rounds come near to, `omega = D / (1 - D)`; `biased`: contractive, `a = 1 - D`; `matched`: contractive, `a = 2 sqrt(1 - D) - 1`.
-/// `D` is 0.3634, 0.1175, 0.0345, 0.0095 for 1 to 4 bits. This holds to terms of `1/n` for parts of 256 values and more. Shorter parts,
-/// and those of which fewer than 32 values are expected to be sent at all, have wider bounds.
+/// With the mean squared error `D` of the quantiser on a Gaussian: unbiased under uniformly random rotations, which
+/// the two Hadamard rounds come near to, `omega = D / (1 - D)`; `biased`: contractive, `a = 1 - D`; `matched`:
+/// contractive, `a = 2 sqrt(1 - D) - 1`. `D` is 0.3634, 0.1175, 0.0345, 0.0095 for 1 to 4 bits. This holds to terms of
+/// `1/n` for parts of 256 values and more. Shorter parts, and those of which fewer than 32 values are expected to be
+/// sent at all, have wider bounds.
 ///
 /// # Source
-/// Vargaftik et al., *EDEN: Communication-Efficient and Robust Distributed Mean Estimation*, 2022, sections 3 and 4.3. Differs from the
-/// source in: two Hadamard rounds without padding; the subset of fractional `bits` has an exact size; the last resort for `q = 0`.
+/// Vargaftik et al., *EDEN: Communication-Efficient and Robust Distributed Mean Estimation*, 2022, sections 3 and 4.3.
+/// Differs from the source in: two Hadamard rounds without padding; the subset of fractional `bits` has an exact size;
+/// the last resort for `q = 0`.
 ///
 /// # Example
 /// `x = (-3)`, `bits = 2` gives `(-3)` in 34 bits.
@@ -49,11 +51,13 @@ pub struct Eden {
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 8.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<f64>,
-    /// Step of the grid that is entropy-coded, in root mean squares, from 0.01 to 8; larger is more aggressive. Either this or `bits`.
+    /// Step of the grid that is entropy-coded, in root mean squares, from 0.01 to 8; larger is more aggressive. Either
+    /// this or `bits`.
     #[schemars(range(min = 0.01, max = 8.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
-    /// `unbiased`, `biased` for the least squared error, as error feedback wants it, or `matched` for the norm of the vector.
+    /// `unbiased`, `biased` for the least squared error, as error feedback wants it, or `matched` for the norm of the
+    /// vector.
     pub scale: Scale,
 }
 
@@ -237,7 +241,8 @@ impl Operator for Eden {
         match self.scale {
             Scale::Unbiased => Class::Unbiased(omega),
             Scale::Biased if is_gaussian => Class::Contractive(1.0 - distortion),
-            // Levels are not all zero with such a step, for no value of `z` is below 1 in all places; nor with a bit a value.
+            // Levels are not all zero with such a step, for no value of `z` is below 1 in all places; nor with a bit a
+            // value.
             Scale::Biased if self.step.is_some_and(|step| step < 2.0) || self.bits.is_some_and(|bits| bits >= 1.0) => {
                 Class::Contractive(1.0 / (1.0 + omega))
             }
@@ -306,8 +311,8 @@ mod tests {
                     [(Scale::Biased, biased), (Scale::Unbiased, unbiased), (Scale::Matched, matched)]
                 {
                     let (mean, standard_error) = mean_error(&bits(b, scale), &x, 100);
-                    // 1000 rotated values have slightly lighter tails than a Gaussian: the mean is 0.5 % lower at 4 bits, where the
-                    // standard error of 100 rotations is 0.9 %.
+                    // 1000 rotated values have slightly lighter tails than a Gaussian: the mean is 0.5 % lower at 4
+                    // bits, where the standard error of 100 rotations is 0.9 %.
                     let tolerance = 0.01 * expected + if x.len() > 1000 { 0.0 } else { standard_error };
                     assert!((mean - expected).abs() < tolerance, "{b} bits, {scale:?}: {mean} for {expected}");
                 }
@@ -318,7 +323,8 @@ mod tests {
 
     #[test]
     fn fractional_bits_lie_between_whole_ones() {
-        // Below 1 the formula is pi / (2 b) - 1: 14.7 and 2.14; 15.6 and 2.2 of spec 5.15 are read off with the 32 bits of the scale.
+        // Below 1 the formula is pi / (2 b) - 1: 14.7 and 2.14; 15.6 and 2.2 of spec 5.15 are read off with the 32
+        // bits of the scale.
         for b in [0.1, 0.5] {
             let (mean, standard_error) = mean_error(&bits(b, Scale::Unbiased), &vectors::g(10_000), 20);
             let expected = std::f64::consts::FRAC_PI_2 / b - 1.0;
@@ -376,7 +382,7 @@ mod tests {
     fn levels_that_are_all_zero_leave_no_bias() {
         // Trap 19: with a step of 8 nearly every message of 20 values is the last resort.
         let x = vectors::g(20);
-        let mut sum = vec![0.0f64; 20];
+        let mut sum = [0.0f64; 20];
         let draws = 4000;
         for draw in 0..draws {
             let part = Part { layers: &[], streams: crate::rng::Streams::message(11, draw, 1, 2, 0) };

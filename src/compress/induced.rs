@@ -25,8 +25,8 @@ use crate::{
 /// Unbiased, `omega (1 - a)` for a contractive `biased` with `a` and an unbiased `unbiased` with `omega`.
 ///
 /// # Source
-/// Horvath and Richtarik, *A Better Alternative to Error Feedback for Communication-Efficient Distributed Learning*, 2021, section 3. Differs
-/// from the source in: nothing.
+/// Horvath and Richtarik, *A Better Alternative to Error Feedback for Communication-Efficient Distributed Learning*,
+/// 2021, section 3. Differs from the source in: nothing.
 ///
 /// # Example
 /// `x = (3, -1, 2, 0)`, `top-k` with `k = 2` and `natural` give `(3, -1, 2, 0)` in 68 + 36 bits with the fixed coder.

@@ -64,9 +64,9 @@ impl Isotropic {
         self.norm / (self.z.len() as f64).sqrt()
     }
 
-    /// Sends the scale of `q`, which stands for `z`. Returns whether the sections of `q` follow: not if the scale is zero, and not if
-    /// `q` has no unbiased scale, such as a `q` of zeros. Then one value of `x`, drawn with probability proportional to its
-    /// magnitude, is sent as `|x|_1` under its sign, which is unbiased too.
+    /// Sends the scale of `q`, which stands for `z`. Returns whether the sections of `q` follow: not if the scale is
+    /// zero, and not if `q` has no unbiased scale, such as a `q` of zeros. Then one value of `x`, drawn with
+    /// probability proportional to its magnitude, is sent as `|x|_1` under its sign, which is unbiased too.
     pub fn announce(
         &self,
         q: &[f32],
@@ -158,9 +158,9 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// The bound for parts of `n < LONG` values under the unbiased scale of one bit.
 ///
-/// For every rotation the error is `n |y|^2 / |y|_1^2 - 1 <= n |y|_4^4 / |y|^4 - 1` by Hoelder's inequality. The values after the
-/// last transform of `m` values are sums under independent random signs, so `E y_i^4 <= 3 (E y_i^2)^2`, and no `E y_i^2` is above
-/// `|y|^2 / m`: together `3 n / m - 1`.
+/// For every rotation the error is `n |y|^2 / |y|_1^2 - 1 <= n |y|_4^4 / |y|^4 - 1` by Hoelder's inequality. The
+/// values after the last transform of `m` values are sums under independent random signs, so `E y_i^4 <= 3 (E
+/// y_i^2)^2`, and no `E y_i^2` is above `|y|^2 / m`: together `3 n / m - 1`.
 pub fn omega_of_short(n: usize) -> f64 {
     3.0 * n as f64 / f64::from(1u32 << n.ilog2()) - 1.0
 }

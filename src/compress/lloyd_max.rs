@@ -35,7 +35,8 @@ pub fn two_sided_quantile(p: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// A quantiser of the standard normal distribution with `2^bits` values that is symmetric and has the least mean squared error.
+/// A quantiser of the standard normal distribution with `2^bits` values that is symmetric and has the least mean
+/// squared error.
 #[derive(Debug)]
 pub struct Codebook {
     /// The positive values, increasing.
@@ -56,8 +57,9 @@ impl Codebook {
         BOOKS[bits as usize - 1].get_or_init(|| Self::solve(1 << (bits - 1)))
     }
 
-    /// Solves "every value is the mean of its cell, every boundary the midpoint of two values" by Newton's method. The density is
-    /// log-concave, so the solution is unique and the tridiagonal matrix of every step is diagonally dominant.
+    /// Solves "every value is the mean of its cell, every boundary the midpoint of two values" by Newton's method. The
+    /// density is log-concave, so the solution is unique and the tridiagonal matrix of every step is diagonally
+    /// dominant.
     fn solve(m: usize) -> Self {
         // The point density of good quantisers is the cube root of the density: a normal distribution of variance 3.
         let start = |i: usize| 3f64.sqrt() * two_sided_quantile(1.0 - (i as f64 + 0.5) / m as f64);

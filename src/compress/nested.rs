@@ -83,13 +83,13 @@ pub fn flat(n: usize) -> Vec<Layer> {
 
 /// The kinds in `a` and `b`.
 pub fn union(a: &'static [Kind], b: &'static [Kind]) -> &'static [Kind] {
+    // There are few such lists; each is made once and kept.
+    static KNOWN: Mutex<Vec<&'static [Kind]>> = Mutex::new(Vec::new());
     if b.iter().all(|kind| a.contains(kind)) {
         return a;
     }
     let mut both = a.to_vec();
     both.extend(b.iter().filter(|kind| !a.contains(kind)));
-    // There are few such lists; each is made once and kept.
-    static KNOWN: Mutex<Vec<&'static [Kind]>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(list) = known.iter().find(|list| **list == both) {
         return list;
@@ -107,7 +107,7 @@ pub fn common_coder(a: &Nested, b: &Nested) -> &'static str {
 
 impl fmt::Debug for Nested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(self.name).field("settings", &self.settings).finish()
+        f.debug_struct(self.name).field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 

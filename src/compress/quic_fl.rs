@@ -18,29 +18,34 @@ use crate::{
     rng::unit_f64,
 };
 
-/// Rotates the vector at random and rounds every coordinate to a value that depends on a symbol and on a number that both ends know.
+/// Rotates the vector at random and rounds every coordinate to a value that depends on a symbol and on a number that
+/// both ends know.
 ///
 /// # Formula
-/// `z = sqrt(n) R x / |x|` with the randomised Hadamard rotation `R` in two rounds. Coordinates with `|z_i| > T = 3.09727` (one in 512 of a
-/// Gaussian) are sent as they are. For every other one both ends draw `h_i` from `0..H`, with `H` = 64, 32, 16, 16 for 1 to 4 bits; the
-/// sender chooses a symbol `s_i` with the mean of `r(s_i, h_i)` equal to `z_i`, over `h_i` and its own randomness; the receiver takes
-/// `r(s_i, h_i)`. Of all such choices the one with the least variance takes the value of row `h_i` nearest to a common point `t(z_i)`, and
-/// flips a coin where the point lies in the middle of two. `C(x) = |x| / sqrt(n) R^-1 r`.
+/// `z = sqrt(n) R x / |x|` with the randomised Hadamard rotation `R` in two rounds. Coordinates with `|z_i| > T =
+/// 3.09727` (one in 512 of a Gaussian) are sent as they are. For every other one both ends draw `h_i` from `0..H`,
+/// with `H` = 64, 32, 16, 16 for 1 to 4 bits; the sender chooses a symbol `s_i` with the mean of `r(s_i, h_i)` equal
+/// to `z_i`, over `h_i` and its own randomness; the receiver takes `r(s_i, h_i)`. Of all such choices the one with the
+/// least variance takes the value of row `h_i` nearest to a common point `t(z_i)`, and flips a coin where the point
+/// lies in the middle of two. `C(x) = |x| / sqrt(n) R^-1 r`.
 ///
 /// # Bits
-/// `b n + 32` and a count below `n/9 + 1`; for every exact value 32 and its position instead of `b`: with the fixed coder, `ceil(log2 n)`.
-/// That is 0.09 bits a value more for Gaussian ones.
+/// `b n + 32` and a count below `n/9 + 1`; for every exact value 32 and its position instead of `b`: with the fixed
+/// coder, `ceil(log2 n)`. That is 0.09 bits a value more for Gaussian ones.
 ///
 /// # Bound
-/// Unbiased for every single rotation. For parts of 256 values and more `omega` is the mean variance on a Gaussian, 1.465, 0.2135, 0.0426,
-/// 0.0095 for 1 to 4 bits; shorter ones have the largest of any values with a mean square of 1: 3.41, 0.643, 0.137, 0.0359.
+/// Unbiased for every single rotation. For parts of 256 values and more `omega` is the mean variance on a Gaussian,
+/// 1.465, 0.2135, 0.0426, 0.0095 for 1 to 4 bits; shorter ones have the largest of any values with a mean square of 1:
+/// 3.41, 0.643, 0.137, 0.0359.
 ///
 /// # Source
-/// Ben Basat et al., *QUIC-FL: Quick Unbiased Compression for Federated Learning*, 2022. Differs from the source in: the values `r` are not the
-/// published ones, whose errors are 1.48, 0.214, 0.0430, 0.0097, but were minimised anew; two Hadamard rounds without padding.
+/// Ben Basat et al., *QUIC-FL: Quick Unbiased Compression for Federated Learning*, 2022. Differs from the source in:
+/// the values `r` are not the published ones, whose errors are 1.48, 0.214, 0.0430, 0.0097, but were minimised anew;
+/// two Hadamard rounds without padding.
 ///
 /// # Example
-/// 1000 values with `bits = 2` take `32 + 7 + 2000` bits if no rotated one is beyond `T`; a vector of zeros stays one, in 32.
+/// 1000 values with `bits = 2` take `32 + 7 + 2000` bits if no rotated one is beyond `T`; a vector of zeros stays one,
+/// in 32.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicFl {
@@ -66,10 +71,11 @@ const LIMIT: f32 = 3.09727;
 
 /// How values are rounded with the help of a shared number.
 ///
-/// Walking up from the least symbol of every row, the rows change to their next symbol one after the other, in the order of the midpoints
-/// between the two values. After every change the mean over rows is larger; between two changes the row that changes next has changed
-/// already with the probability that makes the mean right. The order of midpoints is that of least variance: the change from `u` to `v`
-/// adds `v^2 - u^2 = (v - u)(u + v)` to the mean square, so every unit of mean costs twice the midpoint.
+/// Walking up from the least symbol of every row, the rows change to their next symbol one after the other, in the
+/// order of the midpoints between the two values. After every change the mean over rows is larger; between two changes
+/// the row that changes next has changed already with the probability that makes the mean right. The order of
+/// midpoints is that of least variance: the change from `u` to `v` adds `v^2 - u^2 = (v - u)(u + v)` to the mean
+/// square, so every unit of mean costs twice the midpoint.
 pub struct Rule {
     /// The values of row `h`, increasing.
     rows: Vec<Vec<f32>>,
@@ -125,8 +131,8 @@ impl Rule {
             (mean, square) = (after, square + (v * v - u * u) / count);
             means.push(mean);
         }
-        // The largest mean of variances `v(z)` where the mean of `z^2` is at most 1: for every price of `z^2` at most the price and
-        // the largest `v(z) - price z^2`.
+        // The largest mean of variances `v(z)` where the mean of `z^2` is at most 1: for every price of `z^2` at most
+        // the price and the largest `v(z) - price z^2`.
         let at_price = |price: f64| {
             let best = |&(constant, slope, low, high): &(f64, f64, f64, f64)| {
                 let z = (0.5 * slope / (1.0 + price)).clamp(low, high);

@@ -1,8 +1,10 @@
-//! Values that a receiver puts in place of a symbol and a number that both ends know, found by minimising the error on a Gaussian.
+//! Values that a receiver puts in place of a symbol and a number that both ends know, found by minimising the error on
+//! a Gaussian.
 //!
-//! Row `h` is for the shared number `h` and increases; the second half of the rows mirrors the first: row `H - 1 - h` holds the values of
-//! row `h` with the other sign in the other order. The rows were found by a quasi-Newton method on the mean variance of the rounding
-//! rule of [`Rule`](super::quic_fl), from companded dithers as starts, and rounded to four places. Whatever they are, the rule is unbiased.
+//! Row `h` is for the shared number `h` and increases; the second half of the rows mirrors the first: row `H - 1 - h`
+//! holds the values of row `h` with the other sign in the other order. The rows were found by a quasi-Newton method on
+//! the mean variance of the rounding rule of [`Rule`](super::quic_fl), from companded dithers as starts, and rounded
+//! to four places. Whatever they are, the rule is unbiased.
 
 /// One bit, 64 shared values.
 pub const ONE: [[f32; 2]; 32] = [

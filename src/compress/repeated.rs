@@ -25,11 +25,13 @@ use crate::{
 /// Contractive, `1 - (1 - a)^R`, for a contractive `of` with `a`. Unbiased, `omega^R`, for an unbiased one.
 ///
 /// # Source
-/// Huang et al., *Lower Bounds and Nearly Optimal Algorithms in Distributed Learning with Communication Compression* (NEOLITHIC), 2022, Algorithm
-/// 1. Differs from the source in: the steps share one message, and what an operator remembers serves the first step only.
+/// Huang et al., *Lower Bounds and Nearly Optimal Algorithms in Distributed Learning with Communication Compression*
+/// (NEOLITHIC), 2022, Algorithm 1. Differs from the source in: the steps share one message, and what an operator
+/// remembers serves the first step only.
 ///
 /// # Example
-/// `x = (3, -1, 2, 0)`, `top-k` with `k = 1`, `times = 2` gives `(3, 0, 2, 0)` in `2 (32 + 2)` bits with the fixed coder.
+/// `x = (3, -1, 2, 0)`, `top-k` with `k = 1`, `times = 2` gives `(3, 0, 2, 0)` in `2 (32 + 2)` bits with the fixed
+/// coder.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeated {

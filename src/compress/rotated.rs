@@ -19,24 +19,26 @@ use crate::{
 /// Rotates the part at random, applies another operator to what comes out, and turns the result back.
 ///
 /// # Formula
-/// `C(x) = S R^-1 of(R x)` with the randomised Hadamard rotation `R` in two rounds, from the shared stream, over the whole part; layers
-/// lose their shapes. `S = 1` without `scale`; with it, `y = R x` and `q = of(y)`, `S` is `|y|^2 / <q, y>` if `unbiased`, `<q, y> / |q|^2` if
-/// `biased`, `|y| / |q|` if `matched`. Where no scale makes `q` unbiased, `unbiased` sends one value of `x`, drawn with probability
-/// `|x_i| / |x|_1`, as `|x|_1` under its sign.
+/// `C(x) = S R^-1 of(R x)` with the randomised Hadamard rotation `R` in two rounds, from the shared stream, over the
+/// whole part; layers lose their shapes. `S = 1` without `scale`; with it, `y = R x` and `q = of(y)`, `S` is `|y|^2 /
+/// <q, y>` if `unbiased`, `<q, y> / |q|^2` if `biased`, `|y| / |q|` if `matched`. Where no scale makes `q` unbiased,
+/// `unbiased` sends one value of `x`, drawn with probability `|x_i| / |x|_1`, as `|x|_1` under its sign.
 ///
 /// # Bits
 /// Those of `of`, and 32 with a `scale`.
 ///
 /// # Bound
-/// That of `of` without `scale`. With it, for a contractive `of`: `unbiased` is unbiased under uniformly random rotations with
-/// `omega = 1/a - 1`, `biased` is contractive with the same `a`, or `1/(1 + omega)` for an unbiased `of`. Else unproven.
+/// That of `of` without `scale`. With it, for a contractive `of`: `unbiased` is unbiased under uniformly random
+/// rotations with `omega = 1/a - 1`, `biased` is contractive with the same `a`, or `1/(1 + omega)` for an unbiased
+/// `of`. Else unproven.
 ///
 /// # Source
-/// Suresh et al., *Distributed Mean Estimation with Limited Communication*, 2017; the scale is that of Vargaftik et al., *EDEN*, 2022.
-/// Differs from the source in: two Hadamard rounds without padding, and any operator.
+/// Suresh et al., *Distributed Mean Estimation with Limited Communication*, 2017; the scale is that of Vargaftik et
+/// al., *EDEN*, 2022. Differs from the source in: two Hadamard rounds without padding, and any operator.
 ///
 /// # Example
-/// `of = { operator = "identity" }` sends the rotated vector: 1000 values take 32,000 bits and come back up to rounding.
+/// `of = { operator = "identity" }` sends the rotated vector: 1000 values take 32,000 bits and come back up to
+/// rounding.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rotated {
@@ -175,7 +177,8 @@ mod tests {
 
     #[test]
     fn heavy_tails_are_rounded_as_well_as_gaussian_ones() {
-        // spec 5.7 with 15 levels of the largest value: 0.00723 on G and 0.02216 on T, without a rotation and 512 values a bucket.
+        // spec 5.7 with 15 levels of the largest value: 0.00723 on G and 0.02216 on T, without a rotation and 512
+        // values a bucket.
         let operator = rotated("of = { operator = \"qsgd\", levels = 15, norm = \"linf\" }");
         let (mean, _) = mean_error(&operator, &vectors::t(1000), 100);
         assert!(mean < 0.01, "{mean}");

@@ -22,11 +22,12 @@ use crate::{
 /// Those of `of`.
 ///
 /// # Bound
-/// For an unbiased `of`: contractive, `a = 1 - f^2 omega - (1 - f)^2` where this is above 0; that is `1 / (1 + omega)` by default. Unproven
-/// else.
+/// For an unbiased `of`: contractive, `a = 1 - f^2 omega - (1 - f)^2` where this is above 0; that is `1 / (1 + omega)`
+/// by default. Unproven else.
 ///
 /// # Source
-/// Beznosikov et al., *On Biased Compression for Distributed Learning*, 2020, Lemma 8. Differs from the source in: nothing.
+/// Beznosikov et al., *On Biased Compression for Distributed Learning*, 2020, Lemma 8. Differs from the source in:
+/// nothing.
 ///
 /// # Example
 /// `x = (4, 4)`, `rand-k` with `k = 1` gives `(4, 0)` or `(0, 4)` in 32 bits, for `omega = 1`.

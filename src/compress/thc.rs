@@ -18,26 +18,30 @@ use crate::{
     rng::unit_f64,
 };
 
-/// Rotates the vector at random and rounds it at random to a few points of a uniform grid, whose numbers a server can add.
+/// Rotates the vector at random and rounds it at random to a few points of a uniform grid, whose numbers a server can
+/// add.
 ///
 /// # Formula
-/// `C(x) = |x| / sqrt(n) R^-1 v`, where `z = sqrt(n) R x / |x|` with the randomised Hadamard rotation `R` in two rounds is clamped to
-/// `[-T, T]` and `v_i` is one of the two points beside `z_i`, at random with mean `z_i`. The points are `2^b` of the `g + 1` points
-/// `-T + 2 T j / g`, both ends among them; `T` is exceeded by the share `clamped` of Gaussian values, and the points are those with the
-/// least squared error on a Gaussian, by dynamic programming. The norm is the 32-bit float that is sent.
+/// `C(x) = |x| / sqrt(n) R^-1 v`, where `z = sqrt(n) R x / |x|` with the randomised Hadamard rotation `R` in two
+/// rounds is clamped to `[-T, T]` and `v_i` is one of the two points beside `z_i`, at random with mean `z_i`. The
+/// points are `2^b` of the `g + 1` points `-T + 2 T j / g`, both ends among them; `T` is exceeded by the share
+/// `clamped` of Gaussian values, and the points are those with the least squared error on a Gaussian, by dynamic
+/// programming. The norm is the 32-bit float that is sent.
 ///
 /// # Bits
-/// `b n + 32` with the fixed coder. A server that adds grid numbers of `M` senders sends `ceil(log2(M g + 1))` bits a value down; that and
-/// the exchange of norms before the message, by which all senders share one, are matters of a method: here the norm is part of the
-/// message.
+/// `b n + 32` with the fixed coder. A server that adds grid numbers of `M` senders sends `ceil(log2(M g + 1))` bits a
+/// value down; that and the exchange of norms before the message, by which all senders share one, are matters of a
+/// method: here the norm is part of the message.
 ///
 /// # Bound
-/// Biased, because values are clamped; unbiased for what is left. For parts of 256 values and more contractive, `a = 1 - D`, with the error
-/// `D` on a Gaussian where it is below 1: 0.0203 for `bits = 4, granularity = 30, clamped = 1/32`. Unproven for shorter ones.
+/// Biased, because values are clamped; unbiased for what is left. For parts of 256 values and more contractive, `a = 1
+/// - D`, with the error `D` on a Gaussian where it is below 1: 0.0203 for `bits = 4, granularity = 30, clamped =
+/// 1/32`. Unproven for shorter ones.
 ///
 /// # Source
-/// Li et al., *THC: Accelerating Distributed Deep Learning Using Tensor Homomorphic Compression*, 2023. Differs from the source in: the norm
-/// is sent with the message and not agreed on before; two Hadamard rounds without padding; no error feedback of its own.
+/// Li et al., *THC: Accelerating Distributed Deep Learning Using Tensor Homomorphic Compression*, 2023. Differs from
+/// the source in: the norm is sent with the message and not agreed on before; two Hadamard rounds without padding; no
+/// error feedback of its own.
 ///
 /// # Example
 /// 1000 values with `bits = 4` take 4032 bits; a vector of zeros stays one, in 32.
@@ -47,7 +51,8 @@ pub struct Thc {
     /// Bits a value `b`, from 1 to 8; fewer is more aggressive.
     #[schemars(range(min = 1, max = 8))]
     pub bits: u32,
-    /// Number of grid steps `g`, at least `2^b - 1`: the largest number that a sender adds to a sum. More is more precise.
+    /// Number of grid steps `g`, at least `2^b - 1`: the largest number that a sender adds to a sum. More is more
+    /// precise.
     #[schemars(range(min = 1, max = 510))]
     pub granularity: u32,
     /// Share of the values that are clamped, in (0, 1); more is a finer grid for the others.
@@ -96,7 +101,8 @@ impl Grid {
                 *cost = rounding(point(i), point(j));
             }
         }
-        // least[j]: the error below point j with the steps so far, the last of them ending at j; from[s][j]: where that one begins.
+        // least[j]: the error below point j with the steps so far, the last of them ending at j; from[s][j]: where
+        // that one begins.
         let mut least = vec![f64::INFINITY; g + 1];
         least[0] = 0.0;
         let mut from = vec![vec![0; g + 1]; steps];
@@ -227,8 +233,8 @@ mod tests {
 
     #[test]
     fn errors_are_those_of_the_specification() {
-        // spec 5.15, d = 4096, without error feedback. The integrals, by SciPy too, are 0.02033, 0.06407 and 0.17666: the figures of
-        // the specification are measurements, up to 2.2 % below.
+        // spec 5.15, d = 4096, without error feedback. The integrals, by SciPy too, are 0.02033, 0.06407 and 0.17666:
+        // the figures of the specification are measurements, up to 2.2 % below.
         for (operator, expected) in
             [(thc(4, 30, 1.0 / 32.0), 0.0199), (thc(3, 9, 1.0 / 16.0), 0.0631), (thc(2, 3, 0.2), 0.1764)]
         {
