@@ -316,8 +316,12 @@ fn rotated_clients_are_tested_under_every_rotation() {
 fn every_model_method_and_partitioner_runs_with_every_operator() {
     let place = Place::new();
     place.file("small.toml", SMALL);
-    let data = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
+    let images = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let table = format!("data={{name='libsvm',file='breast-cancer',target='class',directory='{}'}}", folder.display());
     for model in fedbits::model::CATALOGUE {
+        let is_network = model.build_example().expect("examples are valid").part.regression().is_none();
+        let data = if is_network { images } else { table.as_str() };
         let model = format!("model={{name=\"{}\"}}", model.name);
         let arguments =
             ["run", "small.toml", data, &model, "rounds=1", "partition.clients=4", "--quiet", "--results", "models"];
