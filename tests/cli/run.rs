@@ -523,7 +523,7 @@ fn what_does_not_fit_a_table_is_refused() {
         ("table.toml", "data.target=\"number\"", "needs two classes"),
         ("table.toml", "data.crop=3", "`crop` counts for images only"),
         ("table.toml", "model.engine=\"burn\"", "`engine` does not count"),
-        ("table.toml", "partition={name=\"rotation\",clients=2}", "`libsvm` is a table"),
+        ("table.toml", "partition={name=\"rotation\",clients=2,rotations=2}", "`libsvm` is a table"),
         ("table.toml", "partition={name=\"noise\",clients=2}", "changes images, but `libsvm` is a table"),
         ("table.toml", "data.file=\"other\"", "looked for `other`, `other.gz`"),
         ("small.toml", "model={name=\"ridge-regression\"}", "fits the rows of a table"),
