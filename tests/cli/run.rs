@@ -474,8 +474,8 @@ learning_rate = 1.0
 fn table() -> Place {
     let place = Place::new();
     std::fs::create_dir_all(place.path().join("data/libsvm")).expect("a folder can be made");
-    let rows: String = (0..40).map(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7 + 3 * (i % 2), i * i % 11)).collect();
-    place.file("data/libsvm/own", &rows);
+    let row = |i: u32| format!("{} 1:{} 3:{}", i % 2, i % 7 + 3 * (i % 2), i * i % 11);
+    place.file("data/libsvm/own", &(0..40).map(row).collect::<Vec<_>>().join("\n"));
     place.file("table.toml", TABLE);
     place
 }
