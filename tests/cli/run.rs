@@ -316,8 +316,12 @@ fn rotated_clients_are_tested_under_every_rotation() {
 fn every_model_method_and_partitioner_runs_with_every_operator() {
     let place = Place::new();
     place.file("small.toml", SMALL);
-    let data = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
+    let images = "data={name=\"synthetic\",train=60,test=20,height=16,width=16}";
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let table = format!("data={{name='libsvm',file='breast-cancer',target='class',directory='{}'}}", folder.display());
     for model in fedbits::model::CATALOGUE {
+        let is_network = model.build_example().expect("examples are valid").part.regression().is_none();
+        let data = if is_network { images } else { table.as_str() };
         let model = format!("model={{name=\"{}\"}}", model.name);
         let arguments =
             ["run", "small.toml", data, &model, "rounds=1", "partition.clients=4", "--quiet", "--results", "models"];
@@ -470,8 +474,8 @@ learning_rate = 1.0
 fn table() -> Place {
     let place = Place::new();
     std::fs::create_dir_all(place.path().join("data/libsvm")).expect("a folder can be made");
-    let rows: String = (0..40).map(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7 + 3 * (i % 2), i * i % 11)).collect();
-    place.file("data/libsvm/own", &rows);
+    let row = |i: u32| format!("{} 1:{} 3:{}", i % 2, i % 7 + 3 * (i % 2), i * i % 11);
+    place.file("data/libsvm/own", &(0..40).map(row).collect::<Vec<_>>().join("\n"));
     place.file("table.toml", TABLE);
     place
 }
@@ -519,7 +523,7 @@ fn what_does_not_fit_a_table_is_refused() {
         ("table.toml", "data.target=\"number\"", "needs two classes"),
         ("table.toml", "data.crop=3", "`crop` counts for images only"),
         ("table.toml", "model.engine=\"burn\"", "`engine` does not count"),
-        ("table.toml", "partition={name=\"rotation\",clients=2}", "`libsvm` is a table"),
+        ("table.toml", "partition={name=\"rotation\",clients=2,rotations=2}", "`libsvm` is a table"),
         ("table.toml", "partition={name=\"noise\",clients=2}", "changes images, but `libsvm` is a table"),
         ("table.toml", "data.file=\"other\"", "looked for `other`, `other.gz`"),
         ("small.toml", "model={name=\"ridge-regression\"}", "fits the rows of a table"),

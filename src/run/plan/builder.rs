@@ -214,7 +214,11 @@ impl Builder<'_> {
             Some(dataset) => Ok(dataset.clone()),
             None => source.load(&directory, seed).and_then(|dataset| data::limit(dataset, &options)).map(Arc::new),
         };
-        let checked = loaded.and_then(|dataset| Pixels::new(&dataset, &options).map(|pixels| (dataset, pixels)));
+        let checked = loaded.and_then(|dataset| {
+            // A table has no pixels to crop.
+            let plain = dataset.table.as_ref().map(|_| Options::default());
+            Pixels::new(&dataset, plain.as_ref().unwrap_or(&options)).map(|pixels| (dataset, pixels))
+        });
         match checked {
             Ok((dataset, pixels)) => {
                 // Data that depend on the seed serve one run only.
