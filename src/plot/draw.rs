@@ -199,8 +199,8 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
     }
 }
 
-/// Heights at which the names stand beside the ends of their lines, if all lines end near the right side and all names find room
-/// near their line.
+/// Heights at which the names stand beside the ends of their lines, if all lines end near the right side and all names
+/// find room near their line.
 fn ends(chart: &Chart, scales: (&Scale, &Scale), frame: Frame) -> Option<Vec<(f64, usize)>> {
     let line_height = 1.25 * TICK;
     let mut wanted = Vec::new();

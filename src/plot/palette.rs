@@ -29,7 +29,7 @@ const MARKERS: usize = 8;
 impl Style {
     /// The corners of the marker around a place.
     pub fn marker(self, (x, y): (f64, f64), radius: f64) -> Vec<(f64, f64)> {
-        // Corners on a circle: how many, the turn of the first in degrees, inner radius of a star, size at equal weight.
+        // Corners on a circle: how many, turn of the first in degrees, inner radius of a star, size.
         let (corners, turn, inner, size) = [
             (24, 0.0, 1.0, 1.0),
             (4, 45.0, 1.0, 1.25),

@@ -29,7 +29,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale that shows all of `values`, those not above zero left out if it is logarithmic, with about `wanted` ticks at most.
+    /// The scale that shows all of `values`, with about `wanted` ticks at most. A logarithmic one leaves out what is not above zero.
     pub fn new(unit: Unit, log: bool, values: impl Iterator<Item = f64>, wanted: usize) -> Self {
         let place = |value: f64| if log { libm::log10(value) } else { value };
         let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);

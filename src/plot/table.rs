@@ -49,8 +49,8 @@ pub struct Table {
     pub source: String,
 }
 
-/// Reads CSV files, and every `rounds.csv` below folders, in the order of their paths. Tables without rows are left out with a
-/// note, unless there are no others.
+/// Reads CSV files, and every `rounds.csv` below folders, in the order of their paths. Tables without rows are left out
+/// with a note, unless there are no others.
 ///
 /// # Errors
 /// If nothing is found, a file cannot be read, has no rows, or the tables are of several kinds.
