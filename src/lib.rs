@@ -29,4 +29,6 @@ pub mod run;
 
 pub mod sink;
 
+pub mod lab;
+
 pub mod cli;

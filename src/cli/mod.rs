@@ -4,6 +4,7 @@ mod check;
 mod data;
 mod explain;
 mod list;
+mod measure;
 mod partition;
 mod run;
 mod schema;
@@ -36,6 +37,7 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Measure(measure::Arguments),
     Partition(partition::Arguments),
     Data(data::Arguments),
     List(list::Arguments),
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
     let code = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),
         Command::Data(arguments) => data::data(&arguments),
         Command::List(arguments) => list::list(&arguments),

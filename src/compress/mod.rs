@@ -8,6 +8,7 @@ pub mod granularity;
 pub mod long_trellis;
 pub mod rotation;
 pub mod trellis;
+pub mod vectors;
 
 mod directions;
 mod ecsq;
@@ -192,5 +193,3 @@ fn scale(norm: f64) -> Result<f32, Unfit> {
 
 #[cfg(test)]
 mod laws;
-#[cfg(test)]
-pub mod vectors;

@@ -146,9 +146,9 @@ impl Codec {
         self.damped
     }
 
-    /// Number of parts of a message.
-    pub fn parts(&self) -> usize {
-        self.parts.len()
+    /// The parts of a message.
+    pub fn parts(&self) -> &[Cut] {
+        &self.parts
     }
 
     /// The kinds of sections its operator sends.

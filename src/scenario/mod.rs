@@ -105,6 +105,14 @@ pub enum NonFinite {
 pub struct Record {
     /// Write `clients.csv`: one row for every client in every round.
     pub clients: bool,
+    /// Write `layers.csv`: bits and distortion of every part of the uplink in every round.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub layers: bool,
+    /// Share of the clients' messages, in (0, 1], whose vectors are stored in `captures/` as they are given to the operator; at most
+    /// 1000 of a run. Absent: none.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<f64>,
 }
 
 /// A scenario after every check that needs no data: one entry per slot, `None` where the section has mistakes.
@@ -139,7 +147,8 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
     Checked { general, sections }
 }
 
-fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
+/// Checks the section of one slot, adding every mistake.
+pub fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
     let before = mistakes.len();
     let node = document.get(slot.section);
     let path = slot.section;
@@ -198,7 +207,8 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
                 section.settings.insert(key.clone(), value);
             }
         } else {
-            mistakes.push(foreign_key(slot, name, key, &known));
+            let is_file = !document.path.as_os_str().is_empty();
+            mistakes.push(foreign_key(slot, name, key, &known, is_file));
         }
     }
     for required in own.get("required").and_then(Schema::as_array).into_iter().flatten().filter_map(Schema::as_str) {
@@ -213,13 +223,15 @@ fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) 
 }
 
 /// A key that the named part does not have; most often it is left over from another part.
-fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str]) -> Mistake {
+fn foreign_key(slot: &Slot, name: &str, key: &str, known: &[&str], is_file: bool) -> Mistake {
     let path = slot.section;
     let message = format!("`{name}` has no setting `{key}`");
     let mistake =
         Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
     let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
     mistake.help(match (owner, nearest(key, known.iter().copied())) {
+        (Some((owner, _)), _) if !is_file => format!("`{key}` belongs to `{owner}`"),
+        (None, None) if !is_file => format!("`fedbits explain {name}` lists all settings"),
         (Some((owner, _)), _) => format!(
             "`{key}` belongs to `{owner}`; to replace the whole section write '{path}={{{}=\"{name}\"}}'",
             slot.selector
