@@ -15,8 +15,7 @@ use ndarray_npy::ViewNpyExt;
 
 use super::{DONE, FAILED, Failure, complain, print, refuse};
 use crate::{
-    catalogue::nearest,
-    compress,
+    catalogue::{Strength, nearest},
     lab::{
         Measurement, Row, Subject,
         line_up::{Lane, lanes},
@@ -40,7 +39,7 @@ use progress::Progress;
 pub struct Arguments {
     /// An operator, and settings of `[uplink]` in the form `key=value`: `qsgd levels=7 coder=fixed granularity=layer`.
     #[arg(value_name = "OPERATOR|KEY=VALUE")]
-    arguments: Vec<String>,
+    operator: Vec<String>,
     /// What is compressed: `gaussian`, `laplace`, `student-t`, `sparse`, `one-hot`, or a file `*.npy` of 32- or 64-bit floats; may
     /// be given several times.
     #[arg(long = "vector", value_name = "NAME|FILE.npy", default_value = "gaussian")]
@@ -118,7 +117,7 @@ pub(super) fn measure(arguments: &Arguments) -> u8 {
 }
 
 fn work(arguments: &Arguments) -> Result<String, Ended> {
-    let (operator, settings) = match arguments.arguments.split_first() {
+    let (operator, settings) = match arguments.operator.split_first() {
         Some((operator, _)) if operator.contains('=') => {
             return Err(Failure::input(format!("`{operator}` stands where the name of an operator belongs")).into());
         }
@@ -185,13 +184,13 @@ fn work(arguments: &Arguments) -> Result<String, Ended> {
 }
 
 fn subject(section: &Section, vector: &Vector, document: Option<&Document>, label: &str) -> Result<Subject, Ended> {
-    Subject::new(section, vector.layout.clone()).map_err(|mistakes| match document {
-        Some(document) => document.refuse(mistakes).into(),
-        // Of a sweep, the value tells which one it was.
-        None => {
-            let messages: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
-            Failure::input(format!("{label}: {}", messages.join("; "))).into()
+    Subject::new(section, vector.layout.clone()).map_err(|mistakes| {
+        if let Some(document) = document {
+            return document.refuse(mistakes).into();
         }
+        // Of a sweep, the value tells which one it was.
+        let messages: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
+        Failure::input(format!("{label}: {}", messages.join("; "))).into()
     })
 }
 
@@ -216,12 +215,8 @@ fn sections(arguments: &Arguments, operator: &str, settings: &[String]) -> Resul
         if arguments.rates.is_empty() {
             return Ok((vec![(String::new(), section)], Some(document)));
         }
-        // The strength is swept; whatever was given of it must only not be missing.
-        let strength = compress::CATALOGUE.iter().find(|entry| entry.name == operator).and_then(|entry| entry.strength);
-        if let Some(strength) = strength {
-            section.settings = Lane::new(section.clone()).at(crate::catalogue::Strength::STEPS / 2).settings;
-            debug_assert!(section.settings.contains_key(strength.key), "the lane sets its strength");
-        }
+        // The strength is swept, so one that is missing is no mistake.
+        section.settings = Lane::new(section.clone()).at(Strength::STEPS / 2).settings;
         return Ok((vec![(String::new(), section)], Some(document)));
     };
     let is_whole = |key: &str| {
