@@ -29,6 +29,7 @@ pub mod run;
 
 pub mod sink;
 
+pub mod lab;
 pub mod plot;
 
 pub mod cli;

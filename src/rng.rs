@@ -32,6 +32,8 @@ pub enum Purpose {
     Shared = 9,
     /// A coin that every node of a round sees alike.
     Coin = 10,
+    /// Which messages are captured.
+    Capture = 11,
 }
 
 /// The address of one stream.

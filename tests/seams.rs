@@ -7,7 +7,7 @@ use fedbits::{
     compress::{self, Class, Granularity, Misfit, Operator, Part, Unfit},
     layout::Layout,
     link::{self, Codec, Link, Receiver, Sender},
-    method::{Env, Failure, Method, Node, Population, Report, Role, Setup},
+    method::{Env, Failure, Method, Node, Population, Report, Role, Setup, Trace},
     network::{Message, Network, NodeId, Outbox, To},
     payload::{Corrupt, Kind, Payload, Section, Source},
     rng::{Address, Purpose, Streams},
@@ -236,6 +236,7 @@ fn an_edge_keeps_its_state_at_both_ends_bit_for_bit() {
             population: &population,
             objective: None,
             report: Report::default(),
+            trace: Trace::default(),
         };
         let mut inboxes: BTreeMap<NodeId, Vec<Message>> = BTreeMap::new();
         for (peer, &id) in peers.iter_mut().zip(&ids) {

@@ -86,8 +86,8 @@ fn describe(plan: &Plan) -> String {
             format!(
                 "{about}{} a message in {} part{}, {about}{} a round, {about}{} in all; {}",
                 Bits(bits[i]),
-                links[i].codec.parts(),
-                if links[i].codec.parts() == 1 { "" } else { "s" },
+                links[i].codec.parts().len(),
+                if links[i].codec.parts().len() == 1 { "" } else { "s" },
                 Bits(bits[i] * drawn),
                 Bits(bits[i] * drawn * u64::from(plan.general.rounds)),
                 links[i].codec.class()

@@ -4,6 +4,7 @@ mod check;
 mod data;
 mod explain;
 mod list;
+mod measure;
 mod partition;
 mod plot;
 mod run;
@@ -38,6 +39,7 @@ enum Command {
     Run(run::Arguments),
     Plot(plot::Arguments),
     Check(check::Arguments),
+    Measure(measure::Arguments),
     Partition(partition::Arguments),
     Data(data::Arguments),
     List(list::Arguments),
@@ -109,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),
         Command::Data(arguments) => data::data(&arguments),
         Command::List(arguments) => list::list(&arguments),

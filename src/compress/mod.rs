@@ -12,6 +12,7 @@ pub mod nested;
 pub mod rotation;
 pub mod rounding;
 pub mod trellis;
+pub mod vectors;
 
 mod composed;
 mod directions;
@@ -215,5 +216,3 @@ fn scale(norm: f64) -> Result<f32, Unfit> {
 
 #[cfg(test)]
 mod laws;
-#[cfg(test)]
-pub mod vectors;

@@ -494,13 +494,13 @@ mod tests {
 
     #[test]
     fn searches_that_would_take_too_long_are_refused_and_a_block_is_named() {
-        let misfit = blocks(0.15, 14, Radius::Sure).check(100).unwrap_err();
+        let misfit = blocks(0.1, 14, Radius::Sure).check(100).unwrap_err();
         assert_eq!(
             misfit.message,
-            "the search for a direction of 14 values within `alpha` = 0.15 would take 2^21 trials on average, and at \
-             most 2^16 are allowed: give `block` = 10 or less"
+            "the search for a direction of 14 values within `alpha` = 0.1 would take 2^25 trials on average, and at \
+             most 2^21 are allowed: give `block` = 11 or less"
         );
-        assert_eq!(blocks(0.15, 10, Radius::Sure).check(100), Ok(()));
+        assert_eq!(blocks(0.1, 11, Radius::Sure).check(100), Ok(()));
         assert_eq!(blocks(0.15, 14, Radius::Sure).check(10), Ok(()));
         assert!(whole(0.5, Radius::Sure).check(1_000_000).is_err());
         assert!(whole(1e-9, Radius::Sure).check(1).is_ok());

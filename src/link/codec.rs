@@ -155,9 +155,9 @@ impl Codec {
         self.coder.takes_hints()
     }
 
-    /// Number of parts of a message.
-    pub fn parts(&self) -> usize {
-        self.parts.len()
+    /// The parts of a message.
+    pub fn parts(&self) -> &[Cut] {
+        &self.parts
     }
 
     /// The kinds of sections its operator sends.

@@ -13,7 +13,7 @@ pub use codec::{Aim, Codec, Hints, Unsendable};
 
 use crate::{
     catalogue::Entry,
-    compress::Class,
+    compress::{Class, granularity::Cut},
     entry,
     payload::Corrupt,
     rng::Streams,
@@ -73,6 +73,29 @@ pub struct Sent {
     pub packet: Packet,
     /// `|C(u) - u|^2 / |u|^2` of the compressed vector `u`; 0 for `u = 0`.
     pub error: f64,
+    /// The compressed vector `u`.
+    pub target: Vec<f32>,
+    /// What the receiver will decode; empty where that is `u` itself.
+    pub decoded: Vec<f32>,
+}
+
+/// Bits and distortion of one part, summed over messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartSums {
+    /// Bits before the padding of a message.
+    pub payload_bits: u64,
+    /// Sum of `|C(u) - u|^2`.
+    pub squared_error: f64,
+    /// Sum of `|u|^2`.
+    pub squared_norm: f64,
+}
+
+impl std::ops::AddAssign for PartSums {
+    fn add_assign(&mut self, other: Self) {
+        self.payload_bits += other.payload_bits;
+        self.squared_error += other.squared_error;
+        self.squared_norm += other.squared_norm;
+    }
 }
 
 /// The sending end of a link.
@@ -104,14 +127,28 @@ impl Sender {
         rule.target(&mut value, &self.memory);
         let packet = codec.encode(&value, hints, streams, &mut self.warm)?;
         if codec.class() == Class::Exact && !rule.remembers() {
-            return Ok(Sent { packet, error: 0.0 });
+            return Ok(Sent { packet, error: 0.0, target: value, decoded: Vec::new() });
         }
         let mut decoded = vec![0.0; value.len()];
         codec.decode(&packet, hints, streams, &mut decoded).expect("a sender can read its own packet");
         rule.sent(&value, &decoded, &mut self.memory);
         let norm = norm_squared(&value);
         let error = if norm > 0.0 { distance_squared(&value, &decoded) / norm } else { 0.0 };
-        Ok(Sent { packet, error })
+        Ok(Sent { packet, error, target: value, decoded })
+    }
+
+    /// Bits and distortion of every part of a message of this end.
+    pub fn parts(&self, sent: &Sent) -> Vec<PartSums> {
+        let one = |(part, &payload_bits): (&Cut, &u64)| {
+            let target = &sent.target[part.values.clone()];
+            let decoded = sent.decoded.get(part.values.clone()).unwrap_or(target);
+            PartSums {
+                payload_bits,
+                squared_error: distance_squared(target, decoded),
+                squared_norm: norm_squared(target),
+            }
+        };
+        self.link.codec.parts().iter().zip(&sent.packet.parts).map(one).collect()
     }
 
     /// Visits every vector that must survive between rounds, by name.

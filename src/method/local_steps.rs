@@ -409,9 +409,8 @@ impl Node for Client {
         if sent.is_err() {
             self.velocity.clear();
         }
-        let sent = sent?;
-        env.report.compression_error = sent.error;
-        out.send(To::One(NodeId::SERVER), sent.packet);
+        let packet = env.record(&self.uplink, sent?);
+        out.send(To::One(NodeId::SERVER), packet);
         Ok(())
     }
 

@@ -16,11 +16,12 @@ use crate::{
     compress::Misfit,
     entry,
     layout::Layout,
-    link::{Link, Unsendable},
+    link::{Link, PartSums, Sender, Sent, Unsendable},
     network::{Message, NodeId, Outbox},
     payload::Corrupt,
     rng::{Address, Purpose, Streams, unit_f64},
     train::Objective,
+    wire::Packet,
 };
 
 /// What a node is.
@@ -79,6 +80,19 @@ pub struct Report {
     pub learning_rate: f64,
 }
 
+/// What is recorded of a client's messages on request, beside their bits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Whether the vector is wanted.
+    pub wants_vector: bool,
+    /// Whether the parts are wanted.
+    pub wants_parts: bool,
+    /// The vector that was compressed, of the last message of the round.
+    pub vector: Option<Vec<f32>>,
+    /// Bits and distortion of every part of all messages of the round.
+    pub parts: Vec<PartSums>,
+}
+
 /// The surroundings of a node in one phase of one round.
 pub struct Env<'a> {
     /// Seed of the scenario.
@@ -95,6 +109,8 @@ pub struct Env<'a> {
     pub objective: Option<&'a mut dyn Objective>,
     /// What the node measures.
     pub report: Report,
+    /// What is recorded of its messages.
+    pub trace: Trace,
 }
 
 impl Env<'_> {
@@ -107,6 +123,20 @@ impl Env<'_> {
     pub fn streams_of(&self, message: &Message) -> Streams {
         let (from, to) = (message.from.0, message.stream_to.0);
         Streams::message(self.seed, u64::from(self.round), from, to, message.phase as u16)
+    }
+
+    /// Notes what `sender` has made of a client's vector, as far as it is wanted, and hands out the packet.
+    pub fn record(&mut self, sender: &Sender, sent: Sent) -> Packet {
+        self.report.compression_error = sent.error;
+        if self.trace.wants_parts {
+            let parts = sender.parts(&sent);
+            self.trace.parts.resize(parts.len(), PartSums::default());
+            self.trace.parts.iter_mut().zip(parts).for_each(|(sums, part)| *sums += part);
+        }
+        if self.trace.wants_vector {
+            self.trace.vector = Some(sent.target);
+        }
+        sent.packet
     }
 
     /// The address of draws for a purpose at this node in this round.

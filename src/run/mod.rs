@@ -3,6 +3,7 @@
 //! [`Plan`] turns a scenario into live objects, [`run`] is the loop, [`Star`] is one round of a server and its clients, and an
 //! [`Observer`] is told of every round.
 
+mod capture;
 mod evaluate;
 mod plan;
 mod record;
@@ -15,8 +16,9 @@ use std::{
     time::Instant,
 };
 
-pub use plan::{DataCache, Plan, RESULTS_VERSION, run_folder, slots};
-pub use record::{ClientRecord, End, Observer, RoundRecord, Status, Summary};
+pub use capture::{Capture, MOST_CAPTURES};
+pub use plan::{DataCache, Plan, RESULTS_VERSION, link, run_folder, slots};
+pub use record::{ClientRecord, End, LayerRecord, Observer, RoundRecord, Status, Summary};
 pub use sampling::{Participation, Sampling, Weights};
 pub use star::{ClientRound, Round, Star};
 pub use workers::Workers;
@@ -38,6 +40,7 @@ pub fn run(
 ) -> Result<Summary, String> {
     let workers = Workers::new(threads, || plan.objective())?;
     let mut star = plan.star();
+    let mut captures = capture::Captures::new(plan);
     let started = Instant::now();
     let mut summary = Summary {
         end: End::Rounds,
@@ -55,7 +58,10 @@ pub fn run(
     for round in 1..=plan.general.rounds {
         let round_started = Instant::now();
         let drawn = plan.participation.draw(&plan.holders, plan.general.seed, round);
-        let outcome = star.round(round, &drawn, &workers).map_err(|failure| format!("round {round}: {failure}"))?;
+        let captured = captures.choose(round, &drawn);
+        let moved = captures.displacement(&captured, star.model());
+        star.record(&captured, plan.general.record.layers);
+        let mut outcome = star.round(round, &drawn, &workers).map_err(|failure| format!("round {round}: {failure}"))?;
         let interrupted = interrupt.load(Ordering::Relaxed);
         let mut end = if plan.is_near(star.model()) {
             Some(End::Distance)
@@ -95,11 +101,19 @@ pub fn run(
             let best = summary.best_accuracy.into_iter().chain(record.test_accuracy).reduce(f64::max);
             summary.best_accuracy = best;
         }
+        let layers = LayerRecord::of_round(plan, round, &outcome.clients);
+        let captured = capture::of_round(round, moved, &mut outcome.clients);
         for observer in observers.iter_mut() {
             if plan.general.record.clients {
                 for client in &outcome.clients {
                     observer.client(&ClientRecord::new(round, plan.samples(client.client), client))?;
                 }
+            }
+            for layer in &layers {
+                observer.layer(layer)?;
+            }
+            for capture in &captured {
+                observer.capture(capture)?;
             }
             observer.round(&record)?;
         }

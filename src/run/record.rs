@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Plan, star::ClientRound};
+use super::{Capture, Plan, star::ClientRound};
+use crate::{compress::granularity::Cut, link::PartSums};
 
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -122,6 +123,60 @@ impl ClientRecord {
     }
 }
 
+/// One row of `layers.csv`: what the uplink did to one part of the vector, summed over the clients of a round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LayerRecord {
+    /// Name of the run: its folder.
+    pub run: String,
+    /// Round, counted from 1.
+    pub round: u32,
+    /// The part: name of its layer, or of its first and its last one.
+    pub part: String,
+    /// Number of layers in it, pieces counted.
+    pub layers: u64,
+    /// Number of values in it.
+    pub values: u64,
+    /// Bits of the part in all messages of the round, before the padding of a message.
+    pub payload_bits: u64,
+    /// Sum over the messages of the squared error.
+    pub squared_error: f64,
+    /// Sum over the messages of the squared norm of what was compressed.
+    pub squared_norm: f64,
+}
+
+impl LayerRecord {
+    /// The rows of a round; none unless the scenario asks for them and a client reported.
+    pub(super) fn of_round(plan: &Plan, round: u32, clients: &[ClientRound]) -> Vec<Self> {
+        let parts = plan.setup.uplink.codec.parts();
+        let mut sums = vec![PartSums::default(); parts.len()];
+        let reporting: Vec<_> = clients.iter().filter(|client| !client.trace.parts.is_empty()).collect();
+        for client in &reporting {
+            sums.iter_mut().zip(&client.trace.parts).for_each(|(sums, part)| *sums += *part);
+        }
+        if reporting.is_empty() {
+            return Vec::new();
+        }
+        let row = |(part, sums): (&Cut, PartSums)| Self {
+            run: plan.run.clone(),
+            round,
+            part: name(part),
+            layers: part.layers.len() as u64,
+            values: part.values.len() as u64,
+            payload_bits: sums.payload_bits,
+            squared_error: sums.squared_error,
+            squared_norm: sums.squared_norm,
+        };
+        parts.iter().zip(sums).map(row).collect()
+    }
+}
+
+fn name(part: &Cut) -> String {
+    match &part.layers[..] {
+        [first, .., last] => format!("{}..{}", first.name, last.name),
+        layers => layers.iter().map(|layer| layer.name.clone()).collect(),
+    }
+}
+
 pub(super) fn mean(sum: f64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
@@ -178,6 +233,22 @@ pub trait Observer {
     /// # Errors
     /// Ends the run.
     fn client(&mut self, _record: &ClientRecord) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What became of one part of the messages of a round; told before the round itself, only if the scenario asks for it.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn layer(&mut self, _record: &LayerRecord) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A vector is to be stored; told before the round itself.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn capture(&mut self, _capture: &Capture) -> Result<(), String> {
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::workers::Workers;
 use crate::{
-    method::{Env, Failure, Method, Node, Population, Report, Role, Setup},
+    method::{Env, Failure, Method, Node, Population, Report, Role, Setup, Trace},
     network::{Message, Network, NodeId, Outbox, Totals},
     scenario::NonFinite,
 };
@@ -27,6 +27,8 @@ pub struct ClientRound {
     pub payload_bits: u64,
     /// Information that it sent, in bits.
     pub information_bits: f64,
+    /// What is recorded of its messages.
+    pub trace: Trace,
 }
 
 /// What a round came to.
@@ -50,6 +52,10 @@ pub struct Star<'a> {
     /// Clients that have taken part and remember something.
     clients: BTreeMap<u32, Box<dyn Node>>,
     network: Network,
+    /// Clients whose vectors are recorded, increasing.
+    captured: Vec<u32>,
+    /// Whether the parts of messages are recorded.
+    wants_parts: bool,
 }
 
 /// What does not change from round to round.
@@ -61,7 +67,7 @@ struct Place {
 impl Place {
     fn env(&self, round: u32, phase: usize, id: NodeId) -> Env<'_> {
         let (seed, population) = (self.seed, &self.population);
-        Env { seed, round, phase, id, population, objective: None, report: Report::default() }
+        Env { seed, round, phase, id, population, objective: None, report: Report::default(), trace: Trace::default() }
     }
 }
 
@@ -76,8 +82,23 @@ impl<'a> Star<'a> {
     /// A server before its first round.
     pub fn new(method: &'a dyn Method, setup: Setup, population: Population, seed: u64, non_finite: NonFinite) -> Self {
         let server = method.node(Role::Server, &setup);
-        let (clients, network) = (BTreeMap::new(), Network::default());
-        Self { method, setup, place: Place { population, seed }, non_finite, server, clients, network }
+        Self {
+            method,
+            setup,
+            place: Place { population, seed },
+            non_finite,
+            server,
+            clients: BTreeMap::new(),
+            network: Network::default(),
+            captured: Vec::new(),
+            wants_parts: false,
+        }
+    }
+
+    /// What the next round records: the vectors that these clients compress, and the parts of all messages.
+    pub fn record(&mut self, captured: &[u32], wants_parts: bool) {
+        captured.clone_into(&mut self.captured);
+        self.wants_parts = wants_parts;
     }
 
     /// The server's model.
@@ -141,8 +162,13 @@ impl<'a> Star<'a> {
 
     fn wake(&mut self, client: u32) -> Present {
         let node = self.clients.remove(&client).unwrap_or_else(|| self.method.node(Role::Client, &self.setup));
+        let trace = Trace {
+            wants_vector: self.captured.binary_search(&client).is_ok(),
+            wants_parts: self.wants_parts,
+            ..Trace::default()
+        };
         let (report, uplink_bits, downlink_bits, payload_bits, information_bits) = (None, 0, 0, 0, 0.0);
-        let round = ClientRound { client, report, uplink_bits, downlink_bits, payload_bits, information_bits };
+        let round = ClientRound { client, report, uplink_bits, downlink_bits, payload_bits, information_bits, trace };
         Present { node, inbox: Vec::new(), round }
     }
 
@@ -191,12 +217,15 @@ impl<'a> Star<'a> {
     ) -> Result<(), Failure> {
         let place = &self.place;
         let spoken = workers.map(block.iter_mut().collect(), |client: &mut Present, objective| {
-            let mut env = Env { objective: Some(objective), ..place.env(round, phase, NodeId(client.round.client)) };
+            let trace = std::mem::take(&mut client.round.trace);
+            let id = NodeId(client.round.client);
+            let mut env = Env { objective: Some(objective), trace, ..place.env(round, phase, id) };
             let mut outbox = Outbox::default();
             for message in std::mem::take(&mut client.inbox) {
                 client.node.absorb(&mut env, &message)?;
             }
             let emitted = client.node.emit(&mut env, &mut outbox);
+            client.round.trace = std::mem::take(&mut env.trace);
             if is_last {
                 client.node.rest();
             }

@@ -107,7 +107,7 @@ impl Document {
         let mut mistakes = Vec::new();
         document.include(path, None, &mut Vec::new(), &mut mistakes);
         for text in overrides {
-            if let Err(mistake) = document.overlay(text) {
+            if let Err(mistake) = document.overlay(None, text) {
                 mistakes.push(mistake);
             }
         }
@@ -123,14 +123,34 @@ impl Document {
         let mut mistakes = Vec::new();
         document.parse_source(name, text.to_owned(), Path::new(""), &mut Vec::new(), &mut mistakes);
         for text in overrides {
-            if let Err(mistake) = document.overlay(text) {
+            if let Err(mistake) = document.overlay(None, text) {
                 mistakes.push(mistake);
             }
         }
         if mistakes.is_empty() { Ok(document) } else { Err(document.refuse(mistakes)) }
     }
 
-    fn empty(path: &Path) -> Self {
+    /// A document of one section that names a part, from what stands on the command line: a name and settings `key=value`.
+    ///
+    /// # Errors
+    /// Every malformed setting.
+    pub fn of_section(section: &str, selector: &str, name: &str, settings: &[String]) -> Result<Self, Refusal> {
+        let mut document = Self::empty(Path::new(""));
+        let place = Place { source: 0, range: 0..name.len() };
+        document
+            .sources
+            .push(Source { named: Arc::new(NamedSource::new("command line", name.to_owned())), base: PathBuf::new() });
+        let node = |value| Node { value, key: place.clone(), place: place.clone() };
+        let named = (selector.to_owned(), node(Value::Scalar(name.to_owned().into())));
+        let entries = vec![(section.to_owned(), node(Value::Table(vec![named])))];
+        document.root = node(Value::Table(entries));
+        let mistakes: Vec<Mistake> =
+            settings.iter().filter_map(|text| document.overlay(Some(section), text).err()).collect();
+        if mistakes.is_empty() { Ok(document) } else { Err(document.refuse(mistakes)) }
+    }
+
+    /// A document without any key.
+    pub fn empty(path: &Path) -> Self {
         let nowhere = Place { source: 0, range: 0..0 };
         let root = Node { value: Value::Table(Vec::new()), key: nowhere.clone(), place: nowhere };
         Self { path: path.to_owned(), root, sources: Vec::new() }
@@ -271,13 +291,16 @@ impl Document {
         Mistake::new(path, message.to_owned())
     }
 
-    /// Lays one `a.b=c` over the tree.
-    fn overlay(&mut self, text: &str) -> Result<(), Mistake> {
+    /// Lays one `a.b=c` over the tree, or over one section of it.
+    fn overlay(&mut self, section: Option<&str>, text: &str) -> Result<(), Mistake> {
         let source = self.sources.len();
         let named = NamedSource::new("command line", text.to_owned());
         self.sources.push(Source { named: Arc::new(named), base: PathBuf::new() });
         let Some((path, value)) = text.split_once('=') else {
-            let help = "an override has the form `key.path=value`, such as `uplink.ratio=0.01`";
+            let help = match section {
+                None => "an override has the form `key.path=value`, such as `uplink.ratio=0.01`",
+                Some(_) => "a setting has the form `key=value`, such as `ratio=0.01`",
+            };
             return Err(self.syntax_mistake(source, "missing `=`", 0..text.len()).help(help));
         };
         let offset = path.len() + 1;
@@ -295,7 +318,7 @@ impl Document {
             }
         };
         let value = shifted(value, offset);
-        let steps: Vec<&str> = path.trim().split('.').map(str::trim).collect();
+        let steps: Vec<&str> = section.into_iter().chain(path.trim().split('.').map(str::trim)).collect();
         if steps.iter().any(|step| step.is_empty()) {
             return Err(self.syntax_mistake(source, "a key path has an empty step", key.range));
         }

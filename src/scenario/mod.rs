@@ -110,6 +110,14 @@ pub enum NonFinite {
 pub struct Record {
     /// Write `clients.csv`: one row for every client in every round.
     pub clients: bool,
+    /// Write `layers.csv`: bits and distortion of every part of the uplink in every round.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub layers: bool,
+    /// Share of the clients' messages, in (0, 1], whose vectors are stored in `captures/` as they are given to the operator; at most
+    /// 1000 of a run. Absent: none.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<f64>,
 }
 
 /// A scenario after every check that needs no data: one entry per slot, `None` where the section has mistakes.
@@ -144,8 +152,17 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
     Checked { general, sections }
 }
 
-fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
-    check_part(document.get(slot.section), slot.section, slot, false, mistakes)
+/// Where a part stands: inside the settings of another part, and in a file whose lines a user can change.
+#[derive(Clone, Copy)]
+struct Place {
+    is_inside: bool,
+    is_file: bool,
+}
+
+/// Checks the section of one slot, adding every mistake.
+pub fn check_section(document: &Document, slot: &Slot, mistakes: &mut Vec<Mistake>) -> Option<Section> {
+    let is_file = !document.path.as_os_str().is_empty();
+    check_part(document.get(slot.section), slot.section, slot, Place { is_inside: false, is_file }, mistakes)
 }
 
 /// Checks the part that stands at `path`: the one that a section names, or one inside the settings of another part, which has no
@@ -154,9 +171,10 @@ fn check_part(
     node: Option<&Node>,
     path: &str,
     slot: &Slot,
-    is_inside: bool,
+    place: Place,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Section> {
+    let Place { is_inside, is_file } = place;
     let before = mistakes.len();
     let (common, default) = if is_inside { (&Schema::Null, None) } else { (&slot.common, slot.default) };
     if let Some(node) = node
@@ -221,7 +239,7 @@ fn check_part(
                 section.settings.insert(key.clone(), value);
             }
         } else {
-            mistakes.push(foreign_key(slot, path, name, key, &known));
+            mistakes.push(foreign_key(slot, path, name, key, &known, is_file));
         }
     }
     for required in own.get("required").and_then(Schema::as_array).into_iter().flatten().filter_map(Schema::as_str) {
@@ -236,12 +254,14 @@ fn check_part(
 }
 
 /// A key that the named part does not have; most often it is left over from another part.
-fn foreign_key(slot: &Slot, path: &str, name: &str, key: &str, known: &[&str]) -> Mistake {
+fn foreign_key(slot: &Slot, path: &str, name: &str, key: &str, known: &[&str], is_file: bool) -> Mistake {
     let message = format!("`{name}` has no setting `{key}`");
     let mistake =
         Mistake::new(format!("{path}.{key}"), message).at_key().label(format!("`{name}` has no such setting"));
     let owner = slot.parts.iter().find(|(_, schema)| schema::properties(schema).any(|(name, _)| name == key));
     mistake.help(match (owner, nearest(key, known.iter().copied())) {
+        (Some((owner, _)), _) if !is_file => format!("`{key}` belongs to `{owner}`"),
+        (None, None) if !is_file => format!("`fedbits explain {name}` lists all settings"),
         (Some((owner, _)), _) => format!(
             "`{key}` belongs to `{owner}`; to replace the whole section write '{path}={{{}=\"{name}\"}}'",
             slot.selector

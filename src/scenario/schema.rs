@@ -5,7 +5,7 @@
 
 use serde_json::Value as Schema;
 
-use super::{Mistake, Slot, check_part, document::Node, document::Value};
+use super::{Mistake, Place, Slot, check_part, document::Node, document::Value};
 use crate::catalogue::nearest;
 
 /// Checks `node` at `path` and returns its value with numbers in the form that the schema asks for: `1e3` where a whole number is
@@ -23,7 +23,7 @@ pub(super) fn check_in(
     mistakes: &mut Vec<Mistake>,
 ) -> Option<toml::Value> {
     if let (Some(slot), Some(_)) = (slot, schema.get("x-part")) {
-        let part = check_part(Some(node), path, slot, true, mistakes)?;
+        let part = check_part(Some(node), path, slot, Place { is_inside: true, is_file: false }, mistakes)?;
         let mut table = part.settings;
         table.insert(slot.selector.to_owned(), part.name.into());
         return Some(toml::Value::Table(table));

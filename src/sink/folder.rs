@@ -1,4 +1,4 @@
-//! The folder of a run: `scenario.toml`, `run.json`, `rounds.csv` and, on request, `clients.csv`.
+//! The folder of a run: `scenario.toml`, `run.json`, `rounds.csv` and, on request, `clients.csv`, `layers.csv` and `captures/`.
 
 use std::{
     io::Write,
@@ -8,16 +8,19 @@ use std::{
 
 use atomic_write_file::AtomicWriteFile;
 use fs_err::{self as fs, File};
+use ndarray::ArrayView1;
+use ndarray_npy::WriteNpyExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::run::{ClientRecord, End, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary};
+use crate::run::{Capture, ClientRecord, End, LayerRecord, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary};
 
 /// Files of one run. Made exclusively: an existing folder is never written to.
 pub struct Folder {
     path: PathBuf,
     rounds: csv::Writer<File>,
     clients: Option<csv::Writer<File>>,
+    layers: Option<csv::Writer<File>>,
     manifest: Value,
 }
 
@@ -70,12 +73,16 @@ impl Folder {
         fs::create_dir(path)?;
         let scenario = toml::to_string(&plan.resolved).expect("tables of plain values are TOML");
         write_atomically(&path.join("scenario.toml"), scenario.as_bytes())?;
-        let rounds = csv::Writer::from_writer(File::create_new(path.join("rounds.csv"))?);
-        let clients = match plan.general.record.clients {
-            true => Some(csv::Writer::from_writer(File::create_new(path.join("clients.csv"))?)),
-            false => None,
+        let table = |name: &str| Ok(csv::Writer::from_writer(File::create_new(path.join(name))?));
+        let wanted = |is_wanted: bool, name| if is_wanted { table(name).map(Some) } else { Ok::<_, StateError>(None) };
+        let record = &plan.general.record;
+        let folder = Self {
+            path: path.to_owned(),
+            rounds: table("rounds.csv")?,
+            clients: wanted(record.clients, "clients.csv")?,
+            layers: wanted(record.layers, "layers.csv")?,
+            manifest: manifest(plan, threads),
         };
-        let folder = Self { path: path.to_owned(), rounds, clients, manifest: manifest(plan, threads) };
         folder.write_manifest()?;
         Ok(folder)
     }
@@ -150,6 +157,22 @@ fn unix_seconds() -> u64 {
 impl Observer for Folder {
     fn client(&mut self, record: &ClientRecord) -> Result<(), String> {
         self.clients.as_mut().map_or(Ok(()), |clients| append(clients, record))
+    }
+
+    fn layer(&mut self, record: &LayerRecord) -> Result<(), String> {
+        self.layers.as_mut().map_or(Ok(()), |layers| append(layers, record))
+    }
+
+    fn capture(&mut self, capture: &Capture) -> Result<(), String> {
+        let folder = self.path.join("captures");
+        let whose = capture.client.map_or("displacement".to_owned(), |client| format!("client-{client:04}"));
+        let path = folder.join(format!("round-{:05}-{whose}.npy", capture.round));
+        let mut bytes = Vec::new();
+        ArrayView1::from(&capture.vector).write_npy(&mut bytes).expect("a vector can be written to memory");
+        let written = fs::create_dir_all(&folder)
+            .and_then(|()| File::create_new(&path))
+            .and_then(|mut file| file.write_all(&bytes));
+        written.map_err(|error| error.to_string())
     }
 
     fn round(&mut self, record: &RoundRecord) -> Result<(), String> {

@@ -21,7 +21,7 @@ use crate::{
     model::{self, Architecture, start_vector},
     partition::{self, Partition, Partitioner},
     rng::{Address, Purpose},
-    run::{Participation, Sampling, Weights},
+    run::{MOST_CAPTURES, Participation, Sampling, Weights},
     scenario::{self, Checked, Document, General, Mistake, Section},
     train::{
         network::Shards,
@@ -96,6 +96,17 @@ impl Builder<'_> {
                 let class = link.codec.class();
                 notes.push(format!(
                     "[{name}] the operator is unbiased, so error feedback scales it by 1/(1 + omega): {class}"
+                ));
+            }
+        }
+        if let Some(share) = general.record.capture {
+            let messages = f64::from(general.rounds) * participation.count(holders.len()) as f64;
+            if share * messages > MOST_CAPTURES as f64 {
+                notes.push(format!(
+                    "[record] about {:.0} messages would be captured, but no more than the first {MOST_CAPTURES} are; \
+                     `capture = {:.1e}` would spread them over the whole run",
+                    share * messages,
+                    MOST_CAPTURES as f64 / messages
                 ));
             }
         }
@@ -396,7 +407,7 @@ impl Builder<'_> {
         }
     }
 
-    fn link(
+    pub(super) fn link(
         &mut self,
         section: &Section,
         slot: usize,

@@ -13,17 +13,20 @@ use std::{
 pub use sections::slots;
 
 use builder::Builder;
+use resolved::Resolved;
 
 use super::{Participation, Round, RoundRecord, Star, Status, record::mean};
 use crate::{
     data::Dataset,
     digest::sha256_floats,
+    layout::Layout,
+    link::Link,
     method::{Method, Population, Setup},
     model::{self, Architecture, Engine, Evaluation},
     network::Totals,
     payload::Kind,
     rng::{Address, Purpose},
-    scenario::{Document, General, Refusal},
+    scenario::{Document, General, Mistake, Refusal, Section},
     train::{
         Objective,
         network::{NetworkObjective, Shards},
@@ -212,6 +215,20 @@ impl Plan {
     /// Whether an evaluation reaches the accuracy of the scenario.
     pub(super) fn is_reached(&self, accuracy: Option<f64>) -> bool {
         self.general.stop.accuracy.is_some_and(|wanted| accuracy.is_some_and(|accuracy| accuracy >= wanted))
+    }
+}
+
+/// The link that a section like `[uplink]` describes, for vectors of a layout, and its settings with every default filled in.
+///
+/// # Errors
+/// Every mistake that was found, by the keys of `[uplink]`.
+pub fn link(section: &Section, layout: Arc<Layout>) -> Result<(Link, toml::Table), Vec<Mistake>> {
+    let document = Document::empty(Path::new(""));
+    let (mut mistakes, mut resolved) = (Vec::new(), Resolved::new(&General::default()));
+    let mut builder = Builder { document: &document, mistakes: &mut mistakes };
+    match builder.link(section, sections::UPLINK, Some(layout), &mut resolved) {
+        Some(link) if mistakes.is_empty() => Ok((link, resolved.section("uplink"))),
+        _ => Err(mistakes),
     }
 }
 

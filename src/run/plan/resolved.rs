@@ -20,6 +20,11 @@ impl Resolved {
         table.as_table_mut().expect("sections are tables").extend(settings);
     }
 
+    /// A section as it stands.
+    pub(super) fn section(&self, section: &str) -> toml::Table {
+        self.table.get(section).and_then(toml::Value::as_table).cloned().unwrap_or_default()
+    }
+
     pub(super) fn remove(&mut self, section: &str, key: &str) {
         if let Some(section) = self.table.get_mut(section).and_then(toml::Value::as_table_mut) {
             section.remove(key);
