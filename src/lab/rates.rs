@@ -27,7 +27,7 @@ pub struct Bench<'a> {
 pub struct Curve {
     /// The error at each rate; `None` where the operator cannot run at it.
     pub cells: Vec<Option<f64>>,
-    /// What the operator promises at the strengths that were measured.
+    /// What the operator promises at the harshest strength that was measured.
     pub class: Option<Class>,
     /// Everything that was measured, the mildest first.
     pub rows: Vec<Row>,
@@ -46,10 +46,11 @@ pub fn curve(lane: &Lane, bench: &Bench<'_>, rates: &[f64]) -> Curve {
         let point = track.measure(0);
         rates.iter().map(|&rate| near(point.as_ref(), rate)).collect()
     };
-    let mut measured = track.measured.into_values().flatten().peekable();
-    let class = measured.peek().map(|(_, measurement)| measurement.class);
-    let point = measured.peek().filter(|_| !lane.has_strength()).map(|(_, one)| (one.wire_bits, one.nmse));
-    let rows: Vec<Row> = measured.map(|(row, _)| row).collect();
+    let measured: Vec<(Row, Measurement)> = track.measured.into_values().flatten().collect();
+    // The mildest strength of a biased operator may lose nothing; the harshest one tells its class.
+    let class = measured.last().map(|(_, one)| one.class);
+    let point = measured.first().filter(|_| !lane.has_strength()).map(|(_, one)| (one.wire_bits, one.nmse));
+    let rows: Vec<Row> = measured.into_iter().map(|(row, _)| row).collect();
     let reason = track.reason.filter(|_| rows.is_empty());
     Curve { cells, class, rows, point, reason }
 }

@@ -24,7 +24,7 @@ fn one_operator_is_measured_on_several_vectors_side_by_side() {
     let place = Place::new();
     let arguments = ["measure", "top-k", "ratio=0.1", "--coder", "fixed", "--dimension", "1000", "--draws", "2"];
     let text = place.succeed(&[&arguments[..], &["--vector", "gaussian", "--vector", "student-t"]].concat());
-    for wanted in ["top-k ratio=0.1 coder=fixed", "contractive", "gaussian", "student-t", "4.200", "NMSE", "cost"] {
+    for wanted in ["top-k ratio=0.1", "coder=fixed", "contractive", "gaussian", "student-t", "4.200", "NMSE", "cost"] {
         assert!(text.contains(wanted), "`{wanted}` is not in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

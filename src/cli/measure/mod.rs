@@ -84,7 +84,7 @@ struct Vector {
 }
 
 /// A measurement with its place in the tables.
-struct Entry {
+struct Line {
     row: Row,
     measured: Measurement,
     /// What changes from row to row.
@@ -173,7 +173,7 @@ fn work(arguments: &Arguments) -> Result<String, Ended> {
             let measured = measured.map_err(|reason| Failure::input(format!("`{}`: {reason}", vector.name)))?;
             let row = Row::new(&subject, &vector.name, vector.x.len(), &measured);
             file.write(&row)?;
-            entries.push(Entry { row, measured, label: label.clone() });
+            entries.push(Line { row, measured, label: label.clone() });
         }
     }
     progress.finish();
@@ -367,7 +367,7 @@ fn line_up(arguments: &Arguments, vectors: &[Vector], file: &mut Csv) -> Result<
                     let row = Row::new(&subject, &vector.name, vector.x.len(), &measured);
                     file.write(&row)?;
                     let label = format!("{} {}", row.operator, row.settings);
-                    entries.push(Entry { row, measured, label });
+                    entries.push(Line { row, measured, label });
                 }
                 Err(reason) => {
                     left_out.push(format!("{} {} on {}: {reason}", section.name, section.settings, vector.name));

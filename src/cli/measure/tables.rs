@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::Entry;
+use super::Line;
 use crate::{
     compress::bounds,
     lab::{is_unbiased, rates::Curve},
@@ -44,12 +44,12 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// One operator: what was measured by rows, the vectors side by side.
-pub(super) fn one(entries: &[Entry], draws: u32) -> String {
+pub(super) fn one(entries: &[Line], draws: u32) -> String {
     let Some(first) = entries.first() else { return String::new() };
     let mut header = vec![String::new()];
     header.extend(entries.iter().map(|entry| entry.row.vector.clone()));
     let mut table = aligned(header, 1);
-    let mut line = |name: &str, value: &dyn Fn(&Entry) -> String| {
+    let mut line = |name: &str, value: &dyn Fn(&Line) -> String| {
         let mut cells = vec![name.to_owned()];
         cells.extend(entries.iter().map(value));
         table.add_row(cells);
@@ -91,7 +91,7 @@ fn trimmed(table: &Table) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-fn cells(entry: &Entry) -> Vec<String> {
+fn cells(entry: &Line) -> Vec<String> {
     let one = &entry.measured;
     vec![
         number(one.wire_bits),
@@ -107,7 +107,7 @@ fn cells(entry: &Entry) -> Vec<String> {
 const COLUMNS: [&str; 7] = ["bits", "NMSE", "+-", "efficiency", "cost", "encode", "decode"];
 
 /// One row a value.
-pub(super) fn sweep(entries: &[Entry], key: &str, draws: u32) -> String {
+pub(super) fn sweep(entries: &[Line], key: &str, draws: u32) -> String {
     let Some(first) = entries.first() else { return String::new() };
     let several = entries.iter().any(|entry| entry.row.vector != first.row.vector);
     let mut header = vec![key.to_owned()];
@@ -133,7 +133,7 @@ pub(super) fn sweep(entries: &[Entry], key: &str, draws: u32) -> String {
 const SPEEDS: &str = "Bits are bits a value on the wire; speeds are million values a second.\n";
 
 /// Everything, for each vector the biased and the unbiased ones by themselves, best first.
-pub(super) fn line_up(entries: &[Entry], draws: u32) -> String {
+pub(super) fn line_up(entries: &[Line], draws: u32) -> String {
     let mut vectors: Vec<(&str, u64)> = Vec::new();
     for entry in entries {
         let vector = (entry.row.vector.as_str(), entry.row.dimension);
@@ -144,13 +144,13 @@ pub(super) fn line_up(entries: &[Entry], draws: u32) -> String {
     let mut text = String::new();
     for (vector, dimension) in vectors {
         for unbiased in [false, true] {
-            let is_here = |entry: &&Entry| entry.row.vector == vector && entry.measured.is_unbiased() == unbiased;
-            let mut chosen: Vec<&Entry> = entries.iter().filter(is_here).collect();
+            let is_here = |entry: &&Line| entry.row.vector == vector && entry.measured.is_unbiased() == unbiased;
+            let mut chosen: Vec<&Line> = entries.iter().filter(is_here).collect();
             if chosen.is_empty() {
                 continue;
             }
             // The share of the bound makes different bits comparable; what loses nothing stands last.
-            let share = |entry: &Entry| entry.measured.efficiency().unwrap_or(-1.0);
+            let share = |entry: &Line| entry.measured.efficiency().unwrap_or(-1.0);
             chosen.sort_by(|a, b| share(b).total_cmp(&share(a)));
             let mut header = vec!["operator".to_owned()];
             header.extend(words(&COLUMNS));
