@@ -10,11 +10,14 @@ use crate::{
 /// Settings of published comparisons beside the examples of the catalogue, in TOML; their strengths are swept.
 const PUBLISHED: &[(&str, &str)] = &[
     ("top-k", "coder = \"fixed\""),
+    ("top-k", "values = \"natural\""),
     ("rand-k", "scaled = false"),
     ("qsgd", "coder = \"elias-omega\""),
     ("qsgd", "bucket = 512\ncoder = \"elias-omega\""),
     ("qsgd", "norm = \"linf\"\nbucket = 512\ncoder = \"fixed\""),
     ("terngrad", "clip = 2.5"),
+    ("random-vq", "bits = 8\nunbiased = true"),
+    ("weave", "unbiased = true"),
 ];
 
 /// Strengths that are measured of a lane where no rates are asked for.

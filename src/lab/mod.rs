@@ -57,12 +57,12 @@ impl Subject {
         Ok(packet.wire_bits() as f64 / x.len() as f64)
     }
 
-    /// Encodes and decodes `x`, which must hold something else than zeros, `draws` times.
+    /// Encodes and decodes `x`, which must hold something else than zeros, `draws >= 1` times.
     ///
     /// # Errors
     /// On values that are not finite or cannot be compressed.
     pub fn measure(&self, x: &[f32], draws: u32, seed: u64) -> Result<Measurement, Unsendable> {
-        let (n, norm) = (x.len() as f64, norm_squared(x));
+        let (n, norm, draws) = (x.len() as f64, norm_squared(x), draws.max(1));
         let (mut wire, mut payload, mut information) = (0.0, 0.0, 0.0);
         let mut errors = Vec::with_capacity(draws as usize);
         let (mut out, mut sum) = (vec![0.0; x.len()], vec![0.0f64; x.len()]);
@@ -82,8 +82,11 @@ impl Subject {
             sum.iter_mut().zip(&out).for_each(|(sum, &value)| *sum += f64::from(value));
         }
         let draws = f64::from(draws);
-        let nmse = errors.iter().sum::<f64>() / draws;
-        let variance = errors.iter().map(|error| (error - nmse).powi(2)).sum::<f64>() / (draws - 1.0);
+        // Equal errors have no variance, not even one of rounding: they are taken from the first one.
+        let first = errors[0];
+        let mean = errors.iter().map(|error| error - first).sum::<f64>() / draws;
+        let variance = errors.iter().map(|error| (error - first - mean).powi(2)).sum::<f64>() / (draws - 1.0);
+        let nmse = first + mean;
         // The mean of the decoded vectors has the bias and its share of the noise; the error of one message has the bias and all
         // of the noise. So both follow.
         let of_mean = sum.iter().zip(x).map(|(sum, &x)| (sum / draws - f64::from(x)).powi(2)).sum::<f64>() / norm;

@@ -370,13 +370,15 @@ fn line_up(arguments: &Arguments, vectors: &[Vector], file: &mut Csv) -> Result<
                     entries.push(Line { row, measured, label });
                 }
                 Err(reason) => {
-                    left_out.push(format!("{} {} on {}: {reason}", section.name, section.settings, vector.name));
+                    let given: Vec<String> =
+                        section.settings.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+                    left_out.push(format!("{} {} on {}: {reason}", section.name, given.join(" "), vector.name));
                 }
             }
         }
     }
     progress.finish();
-    left_out.iter().for_each(|reason| tracing::warn!("not measured: {}", reason.replace('\n', " ")));
+    left_out.iter().for_each(|reason| tracing::warn!("not measured: {reason}"));
     Ok(tables::line_up(&entries, arguments.draws))
 }
 

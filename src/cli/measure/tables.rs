@@ -77,9 +77,9 @@ pub(super) fn one(entries: &[Line], draws: u32) -> String {
 }
 
 const LEGEND: &str = "\
-NMSE is the mean of |C(x)-x|^2/|x|^2. Least NMSE and efficiency (fewest bits for
-this error over bits spent) hold for vectors without structure; one with structure
-can beat them. Cost: bits a value and equivalent exact step of gradient descent.
+NMSE is the mean of |C(x)-x|^2/|x|^2. Least NMSE and efficiency (fewest bits
+for this error over bits spent) hold for vectors without structure; structure
+can beat them. Cost: bits a value and equivalent exact step of descent.
 ";
 
 fn drawn(draws: u32) -> String {
