@@ -9,13 +9,23 @@ use crate::{
 
 /// Settings of published comparisons beside the examples of the catalogue, in TOML; their strengths are swept.
 const PUBLISHED: &[(&str, &str)] = &[
+    ("weave", "basis = \"rotated\""),
+    ("weave", "basis = \"original\""),
+    ("weave", "basis = \"rotated\"\nunbiased = true"),
     ("top-k", "coder = \"fixed\""),
+    ("top-k", "values = \"natural\""),
     ("top-k", "values = \"natural\""),
     ("rand-k", "scaled = false"),
     ("qsgd", "coder = \"elias-omega\""),
     ("qsgd", "bucket = 512\ncoder = \"elias-omega\""),
     ("qsgd", "norm = \"linf\"\nbucket = 512\ncoder = \"fixed\""),
     ("terngrad", "clip = 2.5"),
+    ("natural-dithering", "coder = \"fixed\""),
+    ("sparse-dithering", "coder = \"enumerative\""),
+    ("sparse-dithering", "coder = \"stars-and-bars\""),
+    ("random-vq", "unbiased = true"),
+    ("drive", "scale = \"biased\""),
+    ("eden", "scale = \"biased\""),
     ("random-vq", "bits = 8\nunbiased = true"),
     ("weave", "unbiased = true"),
 ];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CATALOGUE, Codec, Link, Receiver, Sender};
+use super::{Aim, CATALOGUE, Codec, Link, Receiver, Sender};
 use crate::{
     catalogue,
     compress::{self, Class, Granularity, vectors},
@@ -191,5 +191,48 @@ fn vectors_beyond_32_bit_positions_are_refused() {
         let layout = Arc::new(Layout::flat(1 << 32));
         let refused = Codec::new(operator, coder, layout, Granularity::Model).err().expect("it is too long");
         assert!(refused.message.contains("4294967296"), "{}", refused.message);
+    }
+}
+
+/// A codec whose strength is solved for an aim, on every sixteenth step.
+fn aimed(entry: &'static catalogue::Entry<dyn compress::Operator>, aim: Aim) -> Option<Codec> {
+    let strength = entry.strength?;
+    let build = |step| {
+        let mut settings: toml::Table = toml::from_str(entry.example).expect("TOML");
+        strength.instead_of.iter().for_each(|key| drop(settings.remove(*key)));
+        settings.insert(strength.key.to_owned(), strength.value(step));
+        (entry.build)(settings).expect("every strength is valid").part
+    };
+    let operators: Vec<_> = (0..catalogue::Strength::STEPS).step_by(16).map(build).collect();
+    let coder = catalogue::find(wire::CATALOGUE, operators[0].default_coder()).expect("the coder is listed");
+    let coder = coder.build_example().expect("examples are valid").part;
+    Some(Codec::aimed(operators, aim, coder, layout(), Granularity::Model).expect("some strength fits"))
+}
+
+#[test]
+fn aims_are_kept_from_the_first_message_on() {
+    let x: Vec<f32> = vectors::t(300);
+    for entry in compress::CATALOGUE {
+        for aim in [Aim::Bits(4.0), Aim::Error(0.5)] {
+            // The mildest searches of spherical compression would take minutes at this length.
+            let Some(codec) = aimed(entry, aim).filter(|_| entry.name != "spherical") else { continue };
+            let mut warm = Vec::new();
+            let mut first = None;
+            for round in 0..3 {
+                let packet = codec.encode(&x, None, streams(round), &mut warm).expect("the vector can be sent");
+                let mut out = vec![0.0; x.len()];
+                codec.decode(&packet, None, streams(round), &mut out).expect("packets can be read");
+                let error = crate::vector::distance_squared(&x, &out) / norm_squared(&x);
+                let name = entry.name;
+                match aim {
+                    Aim::Bits(bits) => assert!(packet.wire_bits() as f64 <= bits * 300.0, "{name}: {packet:?}"),
+                    Aim::Error(most) => assert!(error <= most, "{name}: {error}"),
+                }
+                // The strength of one message is only where the search for the next begins.
+                let strength = warm.last().expect("it is remembered")[0];
+                let start = *first.get_or_insert(strength);
+                assert!((strength - start).abs() <= 2.0, "{name}: {strength} after {start}");
+            }
+        }
     }
 }
