@@ -272,9 +272,9 @@ fn single_messages_of_the_search_obey_the_law() {
         let (mut bits, mut errors) = (0.0, 0.0);
         for message in 0..messages {
             let streams = Streams::message(7, message, 1, 0, 0);
-            let packet = codec.encode(&x, streams, &mut Vec::new()).expect("the vector can be sent");
+            let packet = codec.encode(&x, None, streams, &mut Vec::new()).expect("the vector can be sent");
             let mut y = vec![0.0; n];
-            codec.decode(&packet, streams, &mut y).expect("the message can be read");
+            codec.decode(&packet, None, streams, &mut y).expect("the message can be read");
             let error = x.iter().zip(&y).map(|(x, y)| f64::from(x - y).powi(2)).sum::<f64>() / norm;
             assert!(error <= alpha * (1.0 + 1e-6), "{name}: {error}");
             errors += error / messages as f64;

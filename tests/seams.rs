@@ -438,7 +438,7 @@ fn an_adaptive_coder_carries_what_it_learns_from_part_to_part() {
     let streams = Streams::message(0, 1, 2, 3, 0);
     let bits = |layout: Arc<Layout>, granularity, x: &[f32]| {
         let qsgd = operator("qsgd", "levels = 15\nnorm = \"linf\"");
-        codec(qsgd, "adaptive", layout, granularity).encode(x, streams, &mut Vec::new()).expect("it can be sent")
+        codec(qsgd, "adaptive", layout, granularity).encode(x, None, streams, &mut Vec::new()).expect("it can be sent")
     };
     let together = bits(layout, Granularity::Layer, &x);
     assert_eq!(together.parts.len(), 40);
