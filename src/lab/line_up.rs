@@ -14,7 +14,6 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("weave", "basis = \"rotated\"\nunbiased = true"),
     ("top-k", "coder = \"fixed\""),
     ("top-k", "values = \"natural\""),
-    ("top-k", "values = \"natural\""),
     ("rand-k", "scaled = false"),
     ("qsgd", "coder = \"elias-omega\""),
     ("qsgd", "bucket = 512\ncoder = \"elias-omega\""),
@@ -26,8 +25,6 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("random-vq", "unbiased = true"),
     ("drive", "scale = \"biased\""),
     ("eden", "scale = \"biased\""),
-    ("random-vq", "bits = 8\nunbiased = true"),
-    ("weave", "unbiased = true"),
 ];
 
 /// Strengths that are measured of a lane where no rates are asked for.
