@@ -25,6 +25,8 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("random-vq", "unbiased = true"),
     ("drive", "scale = \"biased\""),
     ("eden", "scale = \"biased\""),
+    ("weave", "basis = \"original\"\ncoder = \"adaptive\""),
+    ("ecsq", "coder = \"mixture\""),
 ];
 
 /// Strengths that are measured of a lane where no rates are asked for.
