@@ -491,7 +491,7 @@ mod tests {
         let x = [1.0, -2.0, 2.0, 0.5, 0.0, 4.0, 0.1, -0.7];
         for (operator, expected) in [
             (Weave { bits: 3.0, ..Weave::default() }, [1375, -1375, 1375, 1375, 0, 0, 0, 0]),
-            (Weave { bits: 0.9, basis: Basis::Rotated, ..Weave::default() }, [0; 8]),
+            (Weave { bits: 0.9, basis: Basis::Rotated, ..Weave::default() }, [-411, -1034, 411, -411, 411, 411, -411, 1034]),
         ] {
             let (decoded, _) = example(&operator, "mixture", &x);
             let shown: Vec<i32> = decoded.iter().map(|value| (value * 1000.0).round() as i32).collect();
