@@ -29,7 +29,7 @@ impl Rotation {
         let words = window.div_ceil(64);
         let signs = (0..transforms).map(|_| (0..words).map(|_| generator.next_u64()).collect()).collect();
         let golden = (n as u64 * 618 / 1000) as usize;
-        let stride = (golden..).find(|&stride| greatest_common_divisor(stride, n) == 1).expect("primes never end");
+        let stride = (golden..=n + 1).find(|&stride| greatest_common_divisor(stride, n) == 1).expect("n + 1 is one");
         Self { signs, n, window, stride }
     }
 

@@ -34,9 +34,9 @@ use crate::{
 /// method: here the norm is part of the message.
 ///
 /// # Bound
-/// Biased, because values are clamped; unbiased for what is left. For parts of 256 values and more contractive, `a = 1
-/// - D`, with the error `D` on a Gaussian where it is below 1: 0.0203 for `bits = 4, granularity = 30, clamped =
-/// 1/32`. Unproven for shorter ones.
+/// Biased, because values are clamped; unbiased for what is left. For parts of 256 values and more contractive,
+/// `a = 1 - D`, with the error `D` on a Gaussian where it is below 1: 0.0203 for `bits = 4`, `granularity = 30`,
+/// `clamped = 1/32`. Unproven for shorter ones.
 ///
 /// # Source
 /// Li et al., *THC: Accelerating Distributed Deep Learning Using Tensor Homomorphic Compression*, 2023. Differs from

@@ -160,9 +160,9 @@ impl Counts {
             let mut table = [0.0; PLACES + 1];
             table[0] = length(self.nonzero[q], 0);
             let mut so_far = length(self.nonzero[q], 1) + 1.0;
-            for magnitude in 1..=PLACES {
-                table[magnitude] = so_far + length(self.more[q][magnitude - 1], 0);
-                so_far += length(self.more[q][magnitude - 1], 1);
+            for (bits, &more) in table[1..].iter_mut().zip(&self.more[q]) {
+                *bits = so_far + length(more, 0);
+                so_far += length(more, 1);
             }
             table
         };

@@ -67,12 +67,12 @@ impl MessageWriter for FixedWriter {
                 let width = fixed_width(u64::from(*n));
                 // The full set needs no words.
                 if at.len() < *n as usize {
-                    bits.put_each(at, width, |position| u64::from(position));
+                    bits.put_each(at, width, u64::from);
                 }
             }
             Section::Symbols { values, alphabet } => {
                 let width = fixed_width(u64::from(*alphabet));
-                bits.put_each(values, width, |symbol| u64::from(symbol));
+                bits.put_each(values, width, u64::from);
             }
             Section::Levels { values, largest, .. } => {
                 let width = level_width(*largest);

@@ -226,7 +226,7 @@ pub fn level(negative: bool, magnitude: u64, largest: Option<u32>) -> Result<i32
 
 /// Writes one bit a sign.
 pub fn put_signs(bits: &mut BitWriter, values: &[bool]) {
-    bits.put_each(values, 1, |negative| u64::from(negative));
+    bits.put_each(values, 1, u64::from);
 }
 
 /// Reads one bit a sign.

@@ -30,6 +30,9 @@ use crate::{
     wire::{self, Coder},
 };
 
+/// The operator of a link, at every strength if it has an aim.
+type Operators = (Vec<Box<dyn Operator>>, Option<Aim>);
+
 /// A plan in the making: goes on after a mistake, so that all are found.
 pub(super) struct Builder<'a> {
     pub(super) document: &'a Document,
@@ -345,12 +348,7 @@ impl Builder<'_> {
     }
 
     /// The operator of a link; at every strength if the link has an aim.
-    fn operators(
-        &mut self,
-        section: &Section,
-        slot: usize,
-        resolved: &mut Resolved,
-    ) -> Option<(Vec<Box<dyn Operator>>, Option<Aim>)> {
+    fn operators(&mut self, section: &Section, slot: usize, resolved: &mut Resolved) -> Option<Operators> {
         let settings: LinkSettings = section.common.clone().try_into().expect("the check knows these keys");
         let (path, _) = SECTIONS[slot];
         let (key, aim) = match (settings.bits_per_coordinate, settings.target_error) {
