@@ -225,8 +225,9 @@ fn aims_are_kept_from_the_first_message_on() {
                 let error = crate::vector::distance_squared(&x, &out) / norm_squared(&x);
                 let name = entry.name;
                 match aim {
-                    // Kashin's frame has seven coefficients for every two values here; one bit a value leaves more than half.
-                    Aim::Bits(_) if name == "kashin" => {}
+                    // Kashin's frame has seven coefficients for every two values here, vectors are no matrices to PowerSGD, and
+                    // one bit a value leaves more than half.
+                    Aim::Bits(_) if ["kashin", "power-sgd"].contains(&name) => {}
                     Aim::Error(_) if name == "srqs" => {}
                     Aim::Bits(bits) => assert!(packet.wire_bits() as f64 <= bits * 300.0, "{name}: {packet:?}"),
                     Aim::Error(most) => assert!(error <= most, "{name}: {error}"),

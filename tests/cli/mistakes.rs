@@ -245,3 +245,23 @@ fn numbers_beyond_their_width_are_refused_for_every_key() {
     }
     assert!(tried > 50, "{tried}");
 }
+
+#[test]
+fn an_aim_needs_a_strength_and_takes_its_place() {
+    let place = Place::new();
+    let refused = |settings: &str, wanted: &str| {
+        let text = format!("{SMALL}\n[uplink]\n{settings}\n");
+        let file = place.file("aim.toml", &text).to_str().expect("a plain path").to_owned();
+        refuse(&place, &[&file], &[wanted]);
+    };
+    refused(
+        "operator = \"qsgd\"\nbits_per_coordinate = 2\nlevels = 3",
+        "`levels` is what `bits_per_coordinate` is solved with: give one of them",
+    );
+    refused("operator = \"sign\"\ntarget_error = 0.1", "`sign` has no setting that trades bits for error; there are");
+    refused(
+        "operator = \"ecsq\"\ntarget_error = 0.1\nbits_per_coordinate = 1",
+        "a message has either `bits_per_coordinate` or `target_error` to keep to",
+    );
+    refused("operator = \"sign\"\npart_values = 10", "`part_values` counts only with `granularity = \"size\"`");
+}

@@ -6,8 +6,8 @@ fn number(row: &std::collections::BTreeMap<String, String>, column: &str) -> f64
     row[column].parse().unwrap_or_else(|_| panic!("{column} is `{}`", row[column]))
 }
 
-/// Uplinks that between them use every operator, rule and granularity.
-const UPLINKS: [&str; 8] = [
+/// Uplinks that between them use operators of every kind, every rule and most granularities.
+const UPLINKS: [&str; 14] = [
     "{operator=\"identity\"}",
     "{operator=\"top-k\",ratio=0.05,link=\"error-feedback\",granularity=\"layer\"}",
     "{operator=\"rand-k\",ratio=0.1,link=\"error-feedback\"}",
@@ -16,6 +16,12 @@ const UPLINKS: [&str; 8] = [
     "{operator=\"terngrad\",granularity=\"layer\",coder=\"adaptive\"}",
     "{operator=\"sign\",link=\"error-feedback\",granularity=\"layer\"}",
     "{operator=\"natural\",coder=\"adaptive\"}",
+    r#"{operator="weave",bits=0.5,link="error-feedback"}"#,
+    r#"{operator="weave",bits=2,basis="rotated",granularity="layer"}"#,
+    r#"{operator="ecsq",bits_per_coordinate=1,coder="mixture",link="error-feedback"}"#,
+    r#"{operator="top-k",target_error=0.3,granularity="blocks",part_values=100}"#,
+    r#"{operator="power-sgd",granularity="layer",link="error-feedback"}"#,
+    r#"{operator="rotated",of={operator="qsgd",levels=3}}"#,
 ];
 
 #[test]
