@@ -43,8 +43,13 @@ pub struct Lane {
 
 impl Lane {
     /// The lane of a section: what it says of the strength is set aside.
-    pub fn new(mut section: Section) -> Self {
+    pub fn new(section: Section) -> Self {
         let strength = find(compress::CATALOGUE, &section.name).and_then(|entry| entry.strength);
+        Self::along(section, strength)
+    }
+
+    /// The lane of a section along another strength than that of its operator.
+    fn along(mut section: Section, strength: Option<Strength>) -> Self {
         let has_aim = ["bits_per_coordinate", "target_error"].iter().any(|key| section.common.contains_key(*key));
         // A codec that solves its strength has none to sweep.
         let strength = strength.filter(|_| !has_aim);
@@ -91,6 +96,20 @@ fn section(entry: &Entry<dyn Operator>, settings: &str) -> Section {
     Section { name: entry.name.to_owned(), common, settings }
 }
 
+/// Settings whose bits follow from another number than the strength of their operator.
+const OTHER_STRENGTHS: &[(&str, &str, Strength)] = &[
+    (
+        "sparse-dithering",
+        "kind = \"randomised\"",
+        Strength { key: "omega", mildest: 0.005, harshest: 400.0, whole: false, instead_of: &["nu"] },
+    ),
+    ("eden", "scale = \"biased\"", EDEN_STEP),
+    ("eden", "scale = \"unbiased\"", EDEN_STEP),
+];
+
+/// The grid of entropy-coded EDEN.
+const EDEN_STEP: Strength = Strength { key: "step", mildest: 0.2, harshest: 5.5, whole: false, instead_of: &["bits"] };
+
 /// Every operator with its example, and with its published settings.
 pub fn lanes() -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
@@ -102,6 +121,12 @@ pub fn lanes() -> Vec<Lane> {
                 lanes.push(lane);
             }
         }
+    }
+    for &(name, settings, strength) in OTHER_STRENGTHS {
+        let entry = find(compress::CATALOGUE, name).expect("the operator is listed");
+        let mut lane = Lane::along(section(entry, settings), Some(strength));
+        lane.name = format!("{} {}", lane.name, strength.key);
+        lanes.push(lane);
     }
     lanes
 }
