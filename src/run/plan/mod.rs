@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Changes whenever the same scenario and seed give other results; part of a run's identity.
-pub const RESULTS_VERSION: u32 = 1;
+pub const RESULTS_VERSION: u32 = 2;
 
 /// Data sets that were loaded before, for several runs of one invocation.
 #[derive(Default)]
