@@ -71,6 +71,11 @@ pub fn norm_squared(x: &[f32]) -> f64 {
     sum_by(x, |v| v * v)
 }
 
+/// Root mean square of `x`, which is not empty, in 64 bits.
+pub fn root_mean_square(x: &[f32]) -> f64 {
+    (norm_squared(x) / x.len() as f64).sqrt()
+}
+
 /// Sum of magnitudes in 64 bits.
 pub fn l1(x: &[f32]) -> f64 {
     sum_by(x, f64::abs)

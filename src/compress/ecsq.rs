@@ -8,7 +8,7 @@ use super::{Class, Operator, Part, Unfit, read_scale, scale};
 use crate::{
     catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
-    vector::norm_squared,
+    vector::root_mean_square,
 };
 
 /// Rounds magnitudes to steps of the root mean square and restores levels at the mean of what fell on them.
@@ -79,7 +79,7 @@ impl Ecsq {
 
 impl Operator for Ecsq {
     fn compress(&self, x: &[f32], _: &Part<'_>, _: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
-        let rms = scale((norm_squared(x) / x.len() as f64).sqrt())?;
+        let rms = scale(root_mean_square(x))?;
         payload.push(Section::Floats(vec![rms]));
         if rms == 0.0 {
             return Ok(());

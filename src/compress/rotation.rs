@@ -205,20 +205,4 @@ mod tests {
         assert!(x.iter().filter(|value| value.abs() > 1e-3).count() > 800);
         assert!(x.iter().all(|value| value.abs() < 0.3));
     }
-
-    #[test]
-    fn energy_reaches_every_coordinate_alike_whatever_the_length() {
-        for n in [255, 1000, 4095] {
-            let fourth: f64 = (0..50)
-                .map(|draw| {
-                    let mut x = vec![0.0; n];
-                    x[17] = (n as f32).sqrt();
-                    Rotation::new(&Streams::message(draw, 2, 3, 4, 0), n).forward(&mut x);
-                    x.iter().map(|&value| f64::from(value).powi(4)).sum::<f64>() / n as f64
-                })
-                .sum::<f64>()
-                / 50.0;
-            assert!((2.4..3.4).contains(&fourth), "n = {n}: a fourth moment of {fourth} where a Gaussian has 3");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use crate::{
     catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source},
     rng::unit_f64,
-    vector::norm_squared,
+    vector::root_mean_square,
 };
 
 /// Rounds every value after adding noise that both ends draw alike, which the receiver takes away again.
@@ -60,7 +60,7 @@ fn dither(part: &Part<'_>) -> impl FnMut() -> f64 {
 
 impl Operator for SubtractiveDither {
     fn compress(&self, x: &[f32], part: &Part<'_>, _: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
-        let rms = scale((norm_squared(x) / x.len() as f64).sqrt())?;
+        let rms = scale(root_mean_square(x))?;
         payload.push(Section::Floats(vec![rms]));
         if rms == 0.0 {
             return Ok(());

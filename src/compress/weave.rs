@@ -7,17 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Class, Misfit, Operator, Part, Unfit,
+    isotropic::dot,
     long_trellis::LongTrellis,
     read_scale,
     rotation::Rotation,
     scale,
-    tcq::{largest_alone, rms},
+    tcq::largest_alone,
     trellis::{self, EIGHT, Offsets, Precision, Recentre, Search, THIRTY_TWO, Walk},
 };
 use crate::{
     catalogue::{Named, Strength},
     payload::{Corrupt, Kind, Payload, Section, Source, Trellis},
-    vector::{linf, norm_squared},
+    vector::{linf, norm_squared, root_mean_square},
 };
 
 /// Weaves a vector from two kinds of trellis: entropy-coded levels where values differ in size, a long Gaussian trellis where not.
@@ -35,8 +36,8 @@ use crate::{
 /// scale and one bit a step. A part of zeros is 16 bits.
 ///
 /// # Bound
-/// Contractive, `a = (1 - 2^-16) / n`: the largest value is always worth its bits. Measured on Gaussian vectors `1 - a` is .887,
-/// .549, .29, .071, .0044 at .1, .5, 1, 2, 4 bits a value, where no code at all can be below .871, .5, .25, .0625, .0039. With
+/// Contractive, `a = (1 - 2^-16) / n`: the largest value is always worth its bits. Measured on Gaussian vectors `1 - a` is .890,
+/// .547, .291, .071, .0044 at .1, .5, 1, 2, 4 bits a value, where no code at all can be below .871, .5, .25, .0625, .0039. With
 /// `unbiased = true` unbiased over the rotation, from 256 values on, `omega = D / (1 - D)` with `D = 4^(-0.75 b)` up to one bit `b` a value
 /// and `4^(-0.8 b)` above: measured with a margin, not proven for every vector.
 ///
@@ -152,7 +153,7 @@ impl Weave {
     /// stops where at least 99 % of them are used. Bits do not fall steadily with the step, so the best of all that was tried counts.
     fn solve(&self, x: &[f32], wanted: f64, mut fine: f64, mut coarse: f64, tries: u32) -> (f32, Walk) {
         let wanted = wanted * x.len() as f64;
-        let rms = rms(x);
+        let rms = root_mean_square(x);
         let mut best: Option<(f32, Walk)> = None;
         for _ in 0..tries {
             let step = from_brief(to_brief((fine * coarse).sqrt() as f32).max(1));
@@ -178,7 +179,7 @@ impl Weave {
 
     /// The step and the walk of a sample, looked for near `last`, the step of the message before in units of the root mean square.
     fn solve_sample(&self, sample: &[f32], wanted: f64, last: Option<f32>) -> (f32, Walk) {
-        let (rms, bits) = (rms(sample), wanted * sample.len() as f64);
+        let (rms, bits) = (root_mean_square(sample), wanted * sample.len() as f64);
         if let Some(last) = last {
             let last = rms * f64::from(last);
             let near = self.solve(sample, wanted, last / 1.5, last * 1.5, 4);
@@ -227,7 +228,7 @@ impl Weave {
             let about = f64::from(step);
             (step, walk) = self.solve(x, self.level_bits(x.len()), about / 1.2, about * 1.2, 4);
         }
-        *warm = vec![(f64::from(step) / rms(x)) as f32];
+        *warm = vec![(f64::from(step) / root_mean_square(x)) as f32];
         let all = norm_squared(x) / f64::from(step).powi(2);
         if walk.error > all * (1.0 - 1.0 / x.len() as f64) {
             step = from_brief(to_brief(scale(0.5 * f64::from(linf(x)))?));
@@ -268,7 +269,7 @@ impl Weave {
     }
 
     fn put_path(&self, y: &[f32], payload: &mut Payload) -> Result<(), Unfit> {
-        let rms = rms(y);
+        let rms = root_mean_square(y);
         let unit: Vec<f32> = y.iter().map(|&value| (f64::from(value) / rms) as f32).collect();
         let bits = self.long().search(&unit, self.steps(y.len()));
         let mut path = vec![0.0; y.len()];
@@ -290,11 +291,6 @@ impl Weave {
         scale_by(out, factor);
         Ok(())
     }
-}
-
-/// Inner product in 64 bits.
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }
 
 /// The factor that makes a code unbiased over the rotation: `|y|^2 / <y, q>`.
@@ -321,7 +317,7 @@ fn sample(x: &[f32]) -> Vec<f32> {
 impl Operator for Weave {
     fn compress(&self, x: &[f32], part: &Part<'_>, warm: &mut Vec<f32>, payload: &mut Payload) -> Result<(), Unfit> {
         scale(norm_squared(x).sqrt())?;
-        let nothing = rms(x) < NOTHING;
+        let nothing = root_mean_square(x) < NOTHING;
         let (wanted, last) = (self.level_bits(x.len()), warm.first().copied());
         let own = (!nothing && self.basis != Basis::Rotated).then(|| {
             let sample = sample(x);
