@@ -53,7 +53,9 @@ fn rounds(c: &mut Criterion) {
         let plan = Plan::new(&document, &mut cache).expect("the scenario can run");
         for threads in [1, 2] {
             group.bench_function(format!("{name}, {threads} threads"), |b| {
-                b.iter(|| run(&plan, threads, &mut [&mut Quiet], &AtomicBool::new(false)).expect("the round runs"));
+                b.iter(|| {
+                    run(&plan, threads, None, &mut [&mut Quiet], &AtomicBool::new(false)).expect("the round runs")
+                });
             });
         }
     }

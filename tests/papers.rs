@@ -61,7 +61,8 @@ impl Observer for Recorder {
 fn run(name: &str, seed: u64, threads: usize, norms: f64) -> Curve {
     let plan = plan(name, seed);
     let mut recorder = Recorder::default();
-    let summary = run::run(&plan, threads, &mut [&mut recorder], &AtomicBool::new(false)).expect("the run ends well");
+    let summary =
+        run::run(&plan, threads, None, &mut [&mut recorder], &AtomicBool::new(false)).expect("the run ends well");
     assert_eq!(summary.end, End::Distance, "{name} did not come near after {} rounds", summary.rounds);
     let down = 32.0 * plan.setup.layout.len() as f64;
     let bits: f64 = recorder.records.iter().map(|record| record.information_bits - down - norms).sum();

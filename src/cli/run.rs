@@ -14,11 +14,11 @@ use std::{
 
 use clap::Args;
 
-use super::{DONE, FAILED, INTERRUPTED, Scenarios, complain, print, refuse};
+use super::{DONE, FAILED, Failure, INTERRUPTED, Scenarios, complain, print, refuse};
 use crate::{
     run::{self, DataCache, End, Observer, Plan, Summary, run_folder},
     scenario::{Document, Refusal},
-    sink::{Folder, JsonLines, Progress, State},
+    sink::{Folder, JsonLines, Progress, Resumed, State, StateError, stopped_beside},
     units::{Bits, thousands},
 };
 
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Where the folders of runs are made.
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
+    /// Go on with a run that was stopped, or prolong one that has ended with fewer rounds; one that has not begun is begun.
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
     /// Run again what has been run, in another folder.
     #[arg(long)]
     force: bool,
@@ -134,15 +137,19 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
     }
     let plan = &plan;
     let threads = arguments.threads.map_or_else(default_threads, usize::from);
-    let mut folder = match Folder::create(&path, plan, threads) {
-        Ok(folder) => folder,
-        Err(error) => {
-            complain(&error.to_string());
+    let Resumed { mut folder, checkpoint, notes } = match open(arguments, &path, plan, threads) {
+        Ok(resumed) => resumed,
+        Err(StateError::Foreign(message)) => return refuse([Failure::input(message).refusal]),
+        Err(StateError::World(message)) => {
+            complain(&message);
             return FAILED;
         }
     };
-    for note in &plan.notes {
+    for note in plan.notes.iter().chain(&notes) {
         tracing::warn!("{note}");
+    }
+    if let Some(checkpoint) = &checkpoint {
+        tracing::info!("{} goes on after round {}", plan.run, checkpoint.round());
     }
     // Lines of JSON on the same terminal would run into a bar.
     let terminal = std::io::stderr().is_terminal() && !(arguments.json && std::io::stdout().is_terminal());
@@ -155,7 +162,7 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
     if !arguments.quiet {
         observers.push(&mut progress);
     }
-    let summary = match run::run(plan, threads, &mut observers, interrupt) {
+    let summary = match run::run(plan, threads, checkpoint, &mut observers, interrupt) {
         Ok(summary) => summary,
         Err(message) => {
             folder.fail(&message);
@@ -174,6 +181,20 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
         End::Diverged => FAILED,
         End::Interrupted => INTERRUPTED,
     }
+}
+
+/// Makes the folder, or opens one that is to be gone on with.
+fn open(arguments: &Arguments, path: &Path, plan: &Plan, threads: usize) -> Result<Resumed, StateError> {
+    if path.exists() {
+        return Folder::reopen(path, plan, threads);
+    }
+    if arguments.resume
+        && let Some(resumed) = Folder::prolong(path, plan, threads)?
+    {
+        return Ok(resumed);
+    }
+    let notes = if arguments.resume { stopped_beside(path, plan) } else { None };
+    Ok(Resumed { folder: Folder::create(path, plan, threads)?, checkpoint: None, notes: notes.into_iter().collect() })
 }
 
 /// The folder to run in, or the exit code if the run exists: its summary was shown instead.
@@ -204,9 +225,14 @@ fn free_folder(arguments: &Arguments, plan: &Plan) -> Result<PathBuf, u8> {
             }
             Err(if reason.is_some() { FAILED } else { DONE })
         }
-        State::Unfinished(state) => {
+        State::Stopped(_) if arguments.resume => Ok(path),
+        State::Running => {
+            complain(&format!("`{}` holds a run that another process is at work on", path.display()));
+            Err(FAILED)
+        }
+        State::Stopped(state) => {
             complain(&format!(
-                "`{}` holds a run that has not ended ({state}): it is running, or it was stopped; --force runs it anew in another folder and leaves this one as it is",
+                "`{}` holds a run that has not ended ({state}); --resume goes on with it, --force runs it anew in another folder and leaves this one as it is",
                 path.display()
             ));
             Err(FAILED)
@@ -228,7 +254,7 @@ fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
         End::Distance => "reached its distance".to_owned(),
         End::Bits => "spent its bits".to_owned(),
         End::Diverged => format!("diverged: {}", summary.reason.as_deref().unwrap_or("a value is not finite")),
-        End::Interrupted => "was interrupted".to_owned(),
+        End::Interrupted => "was interrupted; --resume goes on with it".to_owned(),
     };
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2} %", 100.0 * share));
     let mut line = |key: &str, value: String| {

@@ -198,8 +198,7 @@ impl Codec {
             let (index, value) = (at - layer.range.start, x[at]);
             return Err(Unsendable::NonFinite { layer: layer.name.clone(), index, value });
         }
-        // Behind the parts stands the strength of the last message, which the next one is likely to be near.
-        warm.resize_with(self.parts.len() + usize::from(self.aim.is_some()), Vec::new);
+        warm.resize_with(self.warm(), Vec::new);
         let Some(aim) = self.aim else { return self.encode_at(0, x, hints, streams, warm) };
         let last = warm[self.parts.len()].first().map(|&last| last as usize);
         let mut best: Option<(usize, Packet, Vec<Vec<f32>>)> = None;
@@ -237,6 +236,12 @@ impl Codec {
         *warm = tried;
         warm[self.parts.len()] = vec![strength as f32];
         Ok(packet)
+    }
+
+    /// Number of vectors that a sender remembers for its codec, empty ones included: one a part, and with an aim behind them the
+    /// strength of the last message, which the next one is likely to be near.
+    pub(super) fn warm(&self) -> usize {
+        self.parts.len() + usize::from(self.aim.is_some())
     }
 
     /// Compresses and encodes at one strength.

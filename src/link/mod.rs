@@ -154,6 +154,7 @@ impl Sender {
     /// Visits every vector that must survive between rounds, by name.
     pub fn memory(&mut self, visit: &mut dyn FnMut(&str, &mut Vec<f32>)) {
         visit("residual", &mut self.memory);
+        self.warm.resize_with(self.link.codec.warm(), Vec::new);
         for (part, warm) in self.warm.iter_mut().enumerate() {
             visit(&format!("warm.{part}"), warm);
         }

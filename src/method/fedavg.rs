@@ -51,6 +51,10 @@ impl Method for Fedavg {
         self.local.node(role, setup, 0.0)
     }
 
+    fn depends_on_rounds(&self) -> bool {
+        self.local.depends_on_rounds()
+    }
+
     fn idle(&self) -> Vec<(&'static str, &'static str)> {
         self.local.idle()
     }

@@ -56,6 +56,10 @@ impl Method for Fedprox {
         self.local.node(role, setup, self.proximal)
     }
 
+    fn depends_on_rounds(&self) -> bool {
+        self.local.depends_on_rounds()
+    }
+
     fn idle(&self) -> Vec<(&'static str, &'static str)> {
         self.local.idle()
     }

@@ -224,6 +224,11 @@ impl LocalSteps {
         }
     }
 
+    /// Whether the number of rounds of the whole run matters before its last one.
+    pub fn depends_on_rounds(&self) -> bool {
+        self.learning_rate_schedule == Shape::RoundCosine
+    }
+
     /// Who emits: the server its model, then the clients their changes.
     pub fn phases() -> Vec<Role> {
         vec![Role::Server, Role::Client]

@@ -209,6 +209,12 @@ pub trait Method: Send + Sync {
     /// A new node.
     fn node(&self, role: Role, setup: &Setup) -> Box<dyn Node>;
 
+    /// Whether the number of rounds of the whole run matters before its last one, as for a learning rate that ends at zero: such a run
+    /// cannot be prolonged.
+    fn depends_on_rounds(&self) -> bool {
+        false
+    }
+
     /// Settings that have no effect beside the others, with the reason; one that is given nevertheless is a mistake.
     fn idle(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()

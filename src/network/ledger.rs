@@ -101,6 +101,57 @@ impl Ledger {
         &self.all
     }
 
+    /// All numbers of the closed rounds: of the totals first, then of every node; for [`Ledger::restore`].
+    pub fn save(&self) -> Vec<u64> {
+        let all = &self.all;
+        let mut numbers = vec![
+            all.uplink_bits,
+            all.downlink_bits,
+            all.peer_bits,
+            all.multicast_bits,
+            all.payload_bits,
+            all.information_bits.to_bits(),
+            all.messages,
+            all.uplink_messages,
+        ];
+        for (node, traffic) in &self.nodes {
+            numbers.extend([u64::from(node.0), traffic.sent_bits, traffic.received_bits]);
+        }
+        numbers
+    }
+
+    /// The ledger that [`Ledger::save`] has saved; none if the numbers are not those of a ledger.
+    pub fn restore(numbers: &[u64]) -> Option<Self> {
+        let (totals, nodes) = numbers.split_first_chunk::<8>()?;
+        let [
+            uplink_bits,
+            downlink_bits,
+            peer_bits,
+            multicast_bits,
+            payload_bits,
+            information,
+            messages,
+            uplink_messages,
+        ] = *totals;
+        let information_bits = f64::from_bits(information);
+        let all = Totals {
+            uplink_bits,
+            downlink_bits,
+            peer_bits,
+            multicast_bits,
+            payload_bits,
+            information_bits,
+            messages,
+            uplink_messages,
+        };
+        let (nodes, rest) = nodes.as_chunks::<3>();
+        let node = |&[id, sent_bits, received_bits]: &[u64; 3]| {
+            Some((NodeId(u32::try_from(id).ok()?), Traffic { sent_bits, received_bits }))
+        };
+        let nodes = nodes.iter().map(node).collect::<Option<_>>()?;
+        rest.is_empty().then_some(Self { round: Totals::default(), all, nodes })
+    }
+
     /// Traffic of every node that has sent or received, in order of their numbers.
     pub fn nodes(&self) -> &BTreeMap<NodeId, Traffic> {
         &self.nodes
@@ -136,6 +187,10 @@ mod tests {
         let sent: u64 = network.ledger.nodes().values().map(|traffic| traffic.sent_bits).sum();
         let received: u64 = network.ledger.nodes().values().map(|traffic| traffic.received_bits).sum();
         assert_eq!((sent, received), (round.bits(), round.bits()));
+        let saved = network.ledger.save();
+        let restored = Ledger::restore(&saved).expect("a ledger has saved them");
+        assert_eq!((restored.totals(), restored.nodes()), (network.ledger.totals(), network.ledger.nodes()));
+        assert!(Ledger::restore(&saved[..7]).is_none() && Ledger::restore(&saved[..10]).is_none());
         assert_eq!(network.ledger.nodes()[&NodeId(9)], Traffic { sent_bits: 0, received_bits: 800 });
     }
 

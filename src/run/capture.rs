@@ -28,8 +28,13 @@ pub(super) struct Captures<'a> {
 }
 
 impl<'a> Captures<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Self {
-        Self { plan, left: MOST_CAPTURES }
+    pub(super) fn new(plan: &'a Plan, left: usize) -> Self {
+        Self { plan, left }
+    }
+
+    /// Messages that may still be captured.
+    pub(super) fn left(&self) -> usize {
+        self.left
     }
 
     /// The clients among `drawn` whose vectors are stored, in order of their numbers.

@@ -9,6 +9,7 @@ use crate::{
     layout::Layout,
     link::{self, Codec, Link},
     method::{self, Method, Population, Setup},
+    network::Ledger,
     rng::{Address, Purpose, Streams},
     scenario::NonFinite,
     train::{Objective, Samples, ridge::Ridge},
@@ -327,5 +328,54 @@ fn streams_of_a_message_are_the_same_at_both_ends_and_differ_between_links() {
     assert_eq!(first(streams(1, 2, 0)), first(streams(1, 2, 0)));
     for other in [streams(2, 1, 0), streams(1, 3, 0), streams(1, 2, 1)] {
         assert_ne!(first(streams(1, 2, 0)), first(other));
+    }
+}
+
+/// A run that is saved after every round and restored into new nodes, and one that is not, come to the same.
+fn assert_survives(what: &str, method: &dyn Method, uplink: &Link) {
+    let problem = Ridge::heterogeneous(10);
+    let workers = Workers::new(1, || Box::new(problem.clone()) as Box<dyn Objective>).expect("threads start");
+    let population = || Population { weights: vec![1.0; 10], expected_share: None };
+    let star = || Star::new(method, setup(uplink.clone(), 6), population(), 1, NonFinite::Stop);
+    let drawn = |round: u32| [round % 3, 3 + round % 2, 9];
+    let (mut whole, mut broken) = (star(), star());
+    for round in 1..=6 {
+        let wanted = whole.round(round, &drawn(round), &workers).expect("messages can be read");
+        let found = broken.round(round, &drawn(round), &workers).expect("messages can be read");
+        assert_eq!(wanted, found, "{what}, round {round}");
+        let mut vectors = std::collections::BTreeMap::new();
+        broken.memory(&mut |name, vector| drop(vectors.insert(name.to_owned(), vector.clone())));
+        vectors.retain(|_, vector| !vector.is_empty());
+        let ledger = Ledger::restore(&broken.network().ledger.save()).expect("a ledger has saved them");
+        broken = star();
+        broken.restore(&mut vectors, ledger);
+        assert!(vectors.is_empty(), "{what}: {:?} found no place", vectors.keys());
+        assert_eq!(broken.remembering(), whole.remembering(), "{what}");
+    }
+    assert_eq!(whole.model(), broken.model(), "{what}");
+    assert_eq!(whole.network().ledger.save(), broken.network().ledger.save(), "{what}");
+}
+
+#[test]
+fn every_operator_and_rule_goes_on_from_what_nodes_remember() {
+    let plain = method("fedavg", &local(2, 0.05, ""));
+    for operator in compress::CATALOGUE {
+        for rule in link::CATALOGUE {
+            let what = format!("{} over {}", operator.name, rule.name);
+            assert_survives(&what, &*plain, &link(operator.name, operator.example, rule.name));
+        }
+    }
+}
+
+#[test]
+fn every_method_and_server_optimiser_goes_on_from_what_nodes_remember() {
+    let uplink = link("top-k", "k = 3", "error-feedback");
+    for entry in method::CATALOGUE {
+        for kind in ["none", "momentum", "adagrad", "adam", "yogi"] {
+            let more = format!("momentum = 0.9\nmomentum_memory = \"keep\"\nserver_optimiser = \"{kind}\"");
+            let correction = if kind == "adam" { "\nserver_bias_correction = true" } else { "" };
+            let settings = local(2, 0.05, &(more + correction));
+            assert_survives(&format!("{} with {kind}", entry.name), &*method(entry.name, &settings), &uplink);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Capture, Plan, star::ClientRound};
+use super::{Capture, Checkpoint, Plan, star::ClientRound};
 use crate::{compress::granularity::Cut, link::PartSums};
 
 /// How a round ended.
@@ -257,6 +257,14 @@ pub trait Observer {
     /// # Errors
     /// Ends the run.
     fn round(&mut self, record: &RoundRecord) -> Result<(), String>;
+
+    /// The rounds told so far can be gone on from; told now and then, and when a run that may be gone on with is over.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn checkpoint(&mut self, _checkpoint: &Checkpoint) -> Result<(), String> {
+        Ok(())
+    }
 
     /// The run is over.
     ///

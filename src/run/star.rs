@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::workers::Workers;
 use crate::{
     method::{Env, Failure, Method, Node, Population, Report, Role, Setup, Trace},
-    network::{Message, Network, NodeId, Outbox, Totals},
+    network::{Ledger, Message, Network, NodeId, Outbox, Totals},
     scenario::NonFinite,
 };
 
@@ -114,6 +114,25 @@ impl<'a> Star<'a> {
     /// Clients that remember something.
     pub fn remembering(&self) -> usize {
         self.clients.len()
+    }
+
+    /// Visits every vector that must survive between rounds, by the name of its node and its own.
+    pub fn memory(&mut self, visit: &mut dyn FnMut(&str, &mut Vec<f32>)) {
+        self.server.memory(&mut |name, vector| visit(&format!("server.{name}"), vector));
+        for (client, node) in &mut self.clients {
+            node.memory(&mut |name, vector| visit(&format!("client.{client}.{name}"), vector));
+        }
+    }
+
+    /// Takes over what [`Star::memory`] has visited of another one: every vector that has a place here is taken out of `vectors`.
+    pub fn restore(&mut self, vectors: &mut BTreeMap<String, Vec<f32>>, ledger: Ledger) {
+        let number = |name: &String| name.strip_prefix("client.")?.split('.').next()?.parse::<u32>().ok();
+        let known = self.place.population.weights.len() as u32;
+        for client in vectors.keys().filter_map(number).filter(|client| *client < known) {
+            self.clients.entry(client).or_insert_with(|| self.method.node(Role::Client, &self.setup));
+        }
+        self.memory(&mut |name, vector| *vector = vectors.remove(name).unwrap_or_default());
+        self.network.ledger = ledger;
     }
 
     /// What the link of a client remembers.

@@ -7,6 +7,8 @@ mod document;
 mod mistake;
 pub mod schema;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Schema;
@@ -60,11 +62,21 @@ pub struct General {
     pub stop: Stop,
     /// What is written beside `rounds.csv`.
     pub record: Record,
+    /// How the run is carried out.
+    #[serde(skip_serializing_if = "Carrying::is_default")]
+    pub run: Carrying,
 }
 
 impl Default for General {
     fn default() -> Self {
-        Self { seed: 0, rounds: 100, evaluate_every: 1, stop: Stop::default(), record: Record::default() }
+        Self {
+            seed: 0,
+            rounds: 100,
+            evaluate_every: 1,
+            stop: Stop::default(),
+            record: Record::default(),
+            run: Carrying::default(),
+        }
     }
 }
 
@@ -120,6 +132,23 @@ pub struct Record {
     pub capture: Option<f64>,
 }
 
+/// How a run is carried out: nothing here changes a result, and nothing here counts in the name of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Carrying {
+    /// A checkpoint is written every so many rounds, and kept at the end. Absent: as often as it takes less than 2 % of the time, and
+    /// kept at the end if it is smaller than 16 MB.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_every: Option<u32>,
+}
+
+impl Carrying {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A scenario after every check that needs no data: one entry per slot, `None` where the section has mistakes.
 pub struct Checked {
     /// The keys outside the slots; defaults where there were mistakes.
@@ -150,6 +179,22 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
     let sections = slots.iter().map(|slot| check_section(document, slot, mistakes)).collect();
     let general = general.try_into().expect("the check knows the keys, kinds and ranges of what it lets through");
     Checked { general, sections }
+}
+
+/// The values of a scenario by dotted key; whatever is in a table is reached by its own key.
+pub fn flat(table: &toml::Table) -> BTreeMap<String, toml::Value> {
+    let mut values = BTreeMap::new();
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(inner) => {
+                values.extend(flat(inner).into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            other => {
+                values.insert(key.clone(), other.clone());
+            }
+        }
+    }
+    values
 }
 
 /// Where a part stands: inside the settings of another part, and in a file whose lines a user can change.

@@ -1,4 +1,5 @@
-//! The folder of a run: `scenario.toml`, `run.json`, `rounds.csv` and, on request, `clients.csv`, `layers.csv` and `captures/`.
+//! The folder of a run: `scenario.toml`, `run.json`, `rounds.csv`, `checkpoint.safetensors` and, on request, `clients.csv`,
+//! `layers.csv` and `captures/`.
 
 use std::{
     io::Write,
@@ -7,21 +8,40 @@ use std::{
 };
 
 use atomic_write_file::AtomicWriteFile;
-use fs_err::{self as fs, File};
+use fs_err as fs;
 use ndarray::ArrayView1;
 use ndarray_npy::WriteNpyExt;
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::run::{Capture, ClientRecord, End, LayerRecord, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary};
+use super::table::{Table, is_locked};
+use crate::run::{
+    Capture, Checkpoint, ClientRecord, End, LayerRecord, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary,
+};
 
-/// Files of one run. Made exclusively: an existing folder is never written to.
+pub(super) const SCENARIO: &str = "scenario.toml";
+const MANIFEST: &str = "run.json";
+pub(super) const ROUNDS: &str = "rounds.csv";
+pub(super) const CLIENTS: &str = "clients.csv";
+pub(super) const LAYERS: &str = "layers.csv";
+pub(super) const CAPTURES: &str = "captures";
+/// The last checkpoint and the one before, the newer first.
+pub(super) const CHECKPOINTS: [&str; 2] = ["checkpoint.safetensors", "checkpoint.previous.safetensors"];
+
+/// Checkpoints larger than this are kept at the end of a run only if the scenario asks for checkpoints.
+const KEPT_BYTES: u64 = 16_000_000;
+
+/// Files of one run. An existing folder is written to only to go on with its run.
 pub struct Folder {
-    path: PathBuf,
-    rounds: csv::Writer<File>,
-    clients: Option<csv::Writer<File>>,
-    layers: Option<csv::Writer<File>>,
-    manifest: Value,
+    pub(super) path: PathBuf,
+    pub(super) rounds: Table,
+    pub(super) clients: Option<Table>,
+    pub(super) layers: Option<Table>,
+    pub(super) manifest: Value,
+    /// Whether a checkpoint is kept at the end however large it is.
+    keeps: bool,
+    last_round: u32,
+    /// Round of the last checkpoint that was written here.
+    checkpointed: Option<u32>,
 }
 
 /// What a folder that exists holds.
@@ -31,18 +51,26 @@ pub enum State {
     Absent,
     /// A run that came to its end, also by diverging; its `run.json`.
     Ended(Value),
-    /// A run that did not: what its `run.json` says of it.
-    Unfinished(String),
+    /// A run that another process is at work on.
+    Running,
+    /// A run that was stopped before its end: what its `run.json` says of it.
+    Stopped(String),
 }
 
-/// A folder that cannot be made or written.
+/// A folder that cannot be made, written or gone on with.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StateError(String);
+pub enum StateError {
+    /// The system does not allow it.
+    #[error("{0}")]
+    World(String),
+    /// What is in it belongs to another run.
+    #[error("{0}")]
+    Foreign(String),
+}
 
 impl From<std::io::Error> for StateError {
     fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
+        Self::World(error.to_string())
     }
 }
 
@@ -52,11 +80,16 @@ impl State {
         if !path.exists() {
             return Self::Absent;
         }
-        let manifest = fs::read_to_string(path.join("run.json")).ok();
-        let manifest = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or(Value::Null);
+        let manifest = manifest_of(path);
         match manifest["state"].as_str() {
             Some("finished" | "diverged") => Self::Ended(manifest),
-            state => Self::Unfinished(state.unwrap_or("without `run.json`").to_owned()),
+            _ if is_locked(&path.join(ROUNDS)) => Self::Running,
+            Some("running") => Self::Stopped("it was killed".to_owned()),
+            Some(state) => Self::Stopped(match manifest["reason"].as_str() {
+                Some(reason) => format!("{state}: {reason}"),
+                None => state.to_owned(),
+            }),
+            None => Self::Stopped("without `run.json`".to_owned()),
         }
     }
 }
@@ -71,17 +104,27 @@ impl Folder {
             fs::create_dir_all(parent)?;
         }
         fs::create_dir(path)?;
-        let scenario = toml::to_string(&plan.resolved).expect("tables of plain values are TOML");
-        write_atomically(&path.join("scenario.toml"), scenario.as_bytes())?;
-        let table = |name: &str| Ok(csv::Writer::from_writer(File::create_new(path.join(name))?));
-        let wanted = |is_wanted: bool, name| if is_wanted { table(name).map(Some) } else { Ok::<_, StateError>(None) };
+        write_atomically(&path.join(SCENARIO), scenario_text(plan).as_bytes())?;
+        Self::open(path, plan, manifest(plan, threads), Table::create)
+    }
+
+    pub(super) fn open(
+        path: &Path,
+        plan: &Plan,
+        manifest: Value,
+        table: impl Fn(&Path) -> std::io::Result<Table>,
+    ) -> Result<Self, StateError> {
+        let wanted = |is_wanted: bool, name| is_wanted.then(|| table(&path.join(name))).transpose();
         let record = &plan.general.record;
         let folder = Self {
             path: path.to_owned(),
-            rounds: table("rounds.csv")?,
-            clients: wanted(record.clients, "clients.csv")?,
-            layers: wanted(record.layers, "layers.csv")?,
-            manifest: manifest(plan, threads),
+            rounds: table(&path.join(ROUNDS))?,
+            clients: wanted(record.clients, CLIENTS)?,
+            layers: wanted(record.layers, LAYERS)?,
+            manifest,
+            keeps: plan.general.run.checkpoint_every.is_some(),
+            last_round: plan.general.rounds,
+            checkpointed: None,
         };
         folder.write_manifest()?;
         Ok(folder)
@@ -100,28 +143,38 @@ impl Folder {
         let _ = self.write_manifest();
     }
 
-    fn write_manifest(&self) -> Result<(), StateError> {
+    pub(super) fn write_manifest(&self) -> Result<(), StateError> {
         let text = serde_json::to_string_pretty(&self.manifest).expect("a JSON value is JSON");
-        write_atomically(&self.path.join("run.json"), format!("{text}\n").as_bytes())
+        write_atomically(&self.path.join(MANIFEST), format!("{text}\n").as_bytes())
     }
 }
 
-fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     let written = AtomicWriteFile::open(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.commit()
     });
-    written.map_err(|error| StateError(format!("cannot write `{}`: {error}", path.display())))
+    written.map_err(|error| StateError::World(format!("cannot write `{}`: {error}", path.display())))
 }
 
-/// Appends one row and hands it to the system, so that a kill costs at most the row being written.
-fn append(writer: &mut csv::Writer<File>, row: &impl Serialize) -> Result<(), String> {
-    let written = writer.serialize(row).and_then(|()| Ok(writer.flush()?));
-    written.map_err(|error| format!("cannot write `{}`: {error}", writer.get_ref().path().display()))
+/// What stands in the `run.json` of a folder; null if nothing can be read.
+pub(super) fn manifest_of(path: &Path) -> Value {
+    let text = fs::read_to_string(path.join(MANIFEST)).ok();
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
+}
+
+pub(super) fn scenario_text(plan: &Plan) -> String {
+    toml::to_string(&plan.resolved).expect("tables of plain values are TOML")
+}
+
+/// The resolved scenario that stands in a folder.
+pub(super) fn scenario_of(path: &Path) -> Result<toml::Table, String> {
+    let text = fs::read_to_string(path.join(SCENARIO)).map_err(|error| error.to_string())?;
+    toml::from_str(&text).map_err(|error| format!("`{SCENARIO}` is not TOML: {}", error.message()))
 }
 
 /// Facts that repeat a run: what was resolved, from which bytes, by which program.
-fn manifest(plan: &Plan, threads: usize) -> Value {
+pub(super) fn manifest(plan: &Plan, threads: usize) -> Value {
     let sizes: Vec<usize> = plan.shards.partition.shares.iter().map(|share| share.samples.len()).collect();
     json!({
         "state": "running",
@@ -150,33 +203,50 @@ fn manifest(plan: &Plan, threads: usize) -> Value {
     })
 }
 
-fn unix_seconds() -> u64 {
+pub(super) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 impl Observer for Folder {
     fn client(&mut self, record: &ClientRecord) -> Result<(), String> {
-        self.clients.as_mut().map_or(Ok(()), |clients| append(clients, record))
+        self.clients.as_mut().map_or(Ok(()), |clients| clients.append(record))
     }
 
     fn layer(&mut self, record: &LayerRecord) -> Result<(), String> {
-        self.layers.as_mut().map_or(Ok(()), |layers| append(layers, record))
+        self.layers.as_mut().map_or(Ok(()), |layers| layers.append(record))
     }
 
     fn capture(&mut self, capture: &Capture) -> Result<(), String> {
-        let folder = self.path.join("captures");
+        let folder = self.path.join(CAPTURES);
         let whose = capture.client.map_or("displacement".to_owned(), |client| format!("client-{client:04}"));
         let path = folder.join(format!("round-{:05}-{whose}.npy", capture.round));
         let mut bytes = Vec::new();
         ArrayView1::from(&capture.vector).write_npy(&mut bytes).expect("a vector can be written to memory");
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| File::create_new(&path))
-            .and_then(|mut file| file.write_all(&bytes));
-        written.map_err(|error| error.to_string())
+        // After an interruption the same vector may come again.
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        write_atomically(&path, &bytes).map_err(|error| error.to_string())
     }
 
     fn round(&mut self, record: &RoundRecord) -> Result<(), String> {
-        append(&mut self.rounds, record)
+        self.rounds.append(record)
+    }
+
+    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
+        // Rows first: a checkpoint never knows more than the tables.
+        for table in [Some(&self.rounds), self.clients.as_ref(), self.layers.as_ref()].into_iter().flatten() {
+            table.sync()?;
+        }
+        let is_last = checkpoint.round() == self.last_round;
+        if is_last && !self.keeps && checkpoint.bytes() > KEPT_BYTES {
+            return Ok(());
+        }
+        let [current, previous] = CHECKPOINTS.map(|name| self.path.join(name));
+        if current.exists() {
+            fs::rename(&current, &previous).map_err(|error| error.to_string())?;
+        }
+        write_atomically(&current, &checkpoint.to_bytes()).map_err(|error| error.to_string())?;
+        self.checkpointed = Some(checkpoint.round());
+        Ok(())
     }
 
     fn end(&mut self, _plan: &Plan, summary: &Summary) -> Result<(), String> {
@@ -188,6 +258,17 @@ impl Observer for Folder {
         self.manifest["state"] = state.into();
         self.manifest["summary"] = serde_json::to_value(summary).expect("a summary is JSON");
         self.manifest["ended_unix_seconds"] = unix_seconds().into();
-        self.write_manifest().map_err(|error| error.to_string())
+        self.write_manifest().map_err(|error| error.to_string())?;
+        // A run that is over keeps its last checkpoint, from which a longer one may go on, and nothing older.
+        let keeps_last = summary.end == End::Rounds && self.checkpointed == Some(summary.rounds);
+        let outdated = match summary.end {
+            End::Interrupted => &[][..],
+            _ if keeps_last => &CHECKPOINTS[1..],
+            _ => &CHECKPOINTS[..],
+        };
+        for path in outdated.iter().map(|name| self.path.join(name)).filter(|path| path.exists()) {
+            fs::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+pub use resolved::differences_of;
 pub use sections::slots;
 
 use builder::Builder;
@@ -119,6 +120,11 @@ impl Plan {
         Star::new(&*self.method, self.setup.clone(), population, self.general.seed, self.general.stop.non_finite)
     }
 
+    /// Whether the number of rounds matters before the last one: such a run cannot be prolonged.
+    pub fn depends_on_rounds(&self) -> bool {
+        self.method.depends_on_rounds()
+    }
+
     /// Samples that a client holds.
     pub fn samples(&self, client: u32) -> u64 {
         self.shards.partition.shares[client as usize].samples.len() as u64
@@ -202,7 +208,7 @@ impl Plan {
     }
 
     /// Squared distance of a model from the optimum, relative to that of the start, where the optimum is known.
-    fn distance(&self, model: &[f32]) -> Option<f64> {
+    pub(super) fn distance(&self, model: &[f32]) -> Option<f64> {
         self.problem.as_ref()?.distance(model, &self.setup.start)
     }
 

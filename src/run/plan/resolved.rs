@@ -1,9 +1,16 @@
 //! The scenario with every default filled in, and the hash that names its run.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use super::RESULTS_VERSION;
-use crate::{catalogue, digest::sha256, scenario::General};
+use crate::{
+    catalogue,
+    digest::sha256,
+    scenario::{General, flat},
+};
+
+/// Keys and sections that are no part of a run's identity: where files lie, and how the run is carried out.
+const UNCOUNTED: [&str; 3] = ["data.directory", "partition.path", "run"];
 
 /// The scenario with every default filled in, section by section.
 pub(super) struct Resolved {
@@ -32,11 +39,15 @@ impl Resolved {
     }
 
     /// The table, and eight hexadecimal digits of its hash together with the digests of what it names: where files lie does not
-    /// count, only what is in them.
+    /// count, only what is in them, nor how the run is carried out.
     pub(super) fn finish(self, digests: &[&str]) -> (toml::Table, String) {
         let mut counted = Self { table: self.table.clone() };
-        counted.remove("data", "directory");
-        counted.remove("partition", "path");
+        for key in UNCOUNTED {
+            match key.split_once('.') {
+                Some((section, key)) => counted.remove(section, key),
+                None => drop(counted.table.remove(key)),
+            }
+        }
         let text = toml::to_string(&counted.table).expect("tables of plain values are TOML");
         let text = format!("{RESULTS_VERSION}\n{}\n{text}", digests.join("\n"));
         (self.table, sha256(text.as_bytes())[..8].to_owned())
@@ -49,4 +60,21 @@ impl Resolved {
             *value = path.to_string_lossy().into_owned().into();
         }
     }
+}
+
+/// Keys in which two resolved scenarios differ, dotted, each with a sentence that says how; those that are no part of a run's
+/// identity apart.
+pub fn differences_of(there: &toml::Table, here: &toml::Table) -> Vec<(String, String)> {
+    let (left, right) = (flat(there), flat(here));
+    let counts = |key: &str| {
+        !UNCOUNTED
+            .iter()
+            .any(|other| key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    };
+    let keys: BTreeSet<&String> = left.keys().chain(right.keys()).filter(|key| counts(key)).collect();
+    let shown = |value: Option<&toml::Value>| value.map_or("absent".to_owned(), |value| format!("`{value}`"));
+    keys.into_iter()
+        .filter(|key| left.get(*key) != right.get(*key))
+        .map(|key| (key.clone(), format!("`{key}` is {} there, {} here", shown(left.get(key)), shown(right.get(key)))))
+        .collect()
 }
