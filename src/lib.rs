@@ -28,6 +28,7 @@ pub mod method;
 pub mod run;
 
 pub mod sink;
+pub mod sweep;
 
 pub mod lab;
 pub mod plot;

@@ -5,23 +5,34 @@ mod data;
 mod explain;
 mod list;
 mod measure;
+mod merge;
 mod partition;
 mod plot;
 mod run;
 mod schema;
+mod sweep;
 mod tables;
 
 use std::{
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use tables::markdown;
 
-use crate::scenario::{Document, Refusal};
+use crate::{
+    scenario::{Document, Mistake, Refusal},
+    sink::Mode,
+    sweep::SECTION,
+};
 
 /// How much accuracy does a transmitted bit buy?
 ///
@@ -37,6 +48,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Sweep(sweep::Arguments),
+    Merge(merge::Arguments),
     Plot(plot::Arguments),
     Check(check::Arguments),
     Measure(measure::Arguments),
@@ -73,7 +86,16 @@ impl Scenarios {
     fn load(&self, more: &[String]) -> Result<Vec<Document>, Vec<Refusal>> {
         let (files, mut overrides) = self.split().map_err(|failure| vec![failure.refusal])?;
         overrides.extend_from_slice(more);
-        let loaded: Vec<_> = files.iter().map(|file| Document::load(file, &overrides)).collect();
+        let one = |file: &PathBuf| {
+            let document = Document::load(file, &overrides)?;
+            if document.get(SECTION).is_none() {
+                return Ok(document);
+            }
+            let message = "this scenario stands for many runs";
+            let help = format!("`fedbits sweep {}` runs them, and with --dry-run shows them", file.display());
+            Err(document.refuse([Mistake::new(SECTION, message).at_key().label("its axes").help(help)]))
+        };
+        let loaded: Vec<_> = files.iter().map(one).collect();
         if loaded.iter().all(Result::is_ok) {
             return Ok(loaded.into_iter().filter_map(Result::ok).collect());
         }
@@ -88,9 +110,40 @@ struct Failure {
 
 impl Failure {
     fn input(message: impl Into<String>) -> Self {
-        let mistake = crate::scenario::Mistake::new("", message.into());
+        let mistake = Mistake::new("", message.into());
         let mistakes = vec![crate::scenario::Located::new(mistake, None)];
         Self { refusal: Refusal { scenario: String::new(), mistakes } }
+    }
+}
+
+/// How progress is shown.
+#[derive(Args)]
+struct ProgressArguments {
+    /// Progress on the standard error: a bar, plain lines, or nothing. `auto` is a bar on a terminal and lines elsewhere.
+    #[arg(long, value_name = "MODE", default_value = "auto")]
+    progress: ProgressMode,
+    /// No progress: the same as `--progress none`.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ProgressMode {
+    Auto,
+    Bar,
+    Lines,
+    None,
+}
+
+impl ProgressArguments {
+    fn mode(&self) -> Mode {
+        match self.progress {
+            _ if self.quiet => Mode::Silent,
+            ProgressMode::Auto => Mode::fitting(),
+            ProgressMode::Bar => Mode::Bar,
+            ProgressMode::Lines => Mode::Lines,
+            ProgressMode::None => Mode::Silent,
+        }
     }
 }
 
@@ -100,8 +153,30 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 /// The input is wrong.
 const WRONG_INPUT: u8 = 2;
+/// A sweep ended, but not every cell of it ended well.
+const CELLS_FAILED: u8 = 3;
+/// Two things that should be equal differ.
+const MISMATCH: u8 = 4;
 /// The user interrupted a run.
 const INTERRUPTED: u8 = 130;
+
+/// A flag that Ctrl-C and SIGTERM set; a second signal ends the process at once: rows are whole.
+fn interruption() -> Arc<AtomicBool> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = interrupt.clone();
+    let mut first: Option<Instant> = None;
+    let handler = ctrlc::set_handler(move || {
+        flag.store(true, Ordering::SeqCst);
+        // Some programs send a signal twice. A second one that a person sends comes later.
+        if first.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    });
+    if let Err(error) = handler {
+        tracing::warn!("Ctrl-C will end the process at once: {error}");
+    }
+    interrupt
+}
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -109,6 +184,8 @@ pub fn main() -> ExitCode {
     install_messages();
     let code = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Measure(arguments) => measure::measure(&arguments),

@@ -4,21 +4,17 @@ use std::{
     fmt::Write,
     io::IsTerminal,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread::available_parallelism,
-    time::{Duration, Instant},
 };
 
 use clap::Args;
 
-use super::{DONE, FAILED, Failure, INTERRUPTED, Scenarios, complain, print, refuse};
+use super::{DONE, FAILED, Failure, INTERRUPTED, ProgressArguments, Scenarios, complain, interruption, print, refuse};
 use crate::{
-    run::{self, DataCache, End, Observer, Plan, Summary, run_folder},
+    run::{self, Checkpoint, DataCache, End, Observer, Plan, Summary, run_folder},
     scenario::{Document, Refusal},
-    sink::{Folder, JsonLines, Progress, Resumed, State, StateError, stopped_beside},
+    sink::{Folder, JsonLines, Mode, Progress, Resumed, State, StateError, stopped_beside},
     units::{Bits, thousands},
 };
 
@@ -42,9 +38,8 @@ pub struct Arguments {
     /// Run again what has been run, in another folder.
     #[arg(long)]
     force: bool,
-    /// No progress.
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    progress: ProgressArguments,
     /// One line of JSON a round on the standard output; the summary goes to the standard error.
     #[arg(long)]
     json: bool,
@@ -76,19 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         Ok(documents) => documents,
         Err(refusals) => return refuse(refusals),
     };
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let flag = interrupt.clone();
-    let mut first: Option<Instant> = None;
-    let handler = ctrlc::set_handler(move || {
-        flag.store(true, Ordering::SeqCst);
-        // Some programs send a signal twice. A second one that a person sends ends the process at once: rows are whole.
-        if first.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    });
-    if let Err(error) = handler {
-        tracing::warn!("Ctrl-C will end the process at once: {error}");
-    }
+    let interrupt = interruption();
     let mut worst = DONE;
     for document in &documents {
         if interrupt.load(Ordering::SeqCst) {
@@ -152,14 +135,18 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
         tracing::info!("{} goes on after round {}", plan.run, checkpoint.round());
     }
     // Lines of JSON on the same terminal would run into a bar.
-    let terminal = std::io::stderr().is_terminal() && !(arguments.json && std::io::stdout().is_terminal());
-    let mut progress = Progress::new(&plan.scenario, plan.general.rounds, terminal);
+    let mode = match arguments.progress.mode() {
+        Mode::Bar if arguments.json && std::io::stdout().is_terminal() => Mode::Lines,
+        mode => mode,
+    };
+    let passed = checkpoint.as_ref().map_or(0, Checkpoint::round);
+    let mut progress = Progress::new(&plan.scenario, plan.general.rounds, passed, mode);
     let mut lines = JsonLines::new(std::io::stdout());
     let mut observers: Vec<&mut dyn Observer> = vec![&mut folder];
     if arguments.json {
         observers.push(&mut lines);
     }
-    if !arguments.quiet {
+    if mode != Mode::Silent {
         observers.push(&mut progress);
     }
     let summary = match run::run(plan, threads, checkpoint, &mut observers, interrupt) {

@@ -63,6 +63,22 @@ impl Node {
         }
     }
 
+    /// The same place with another value.
+    pub fn with(&self, value: Value) -> Self {
+        Self { value, ..self.clone() }
+    }
+
+    /// The value as TOML.
+    pub fn to_toml(&self) -> toml::Value {
+        match &self.value {
+            Value::Scalar(value) => value.clone(),
+            Value::Array(items) => items.iter().map(Self::to_toml).collect::<Vec<_>>().into(),
+            Value::Table(entries) => {
+                entries.iter().map(|(key, node)| (key.clone(), node.to_toml())).collect::<toml::Table>().into()
+            }
+        }
+    }
+
     fn follow(&self, path: &str) -> Option<&Node> {
         path.split('.').filter(|step| !step.is_empty()).try_fold(self, |node, step| match &node.value {
             Value::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -154,6 +170,33 @@ impl Document {
         let nowhere = Place { source: 0, range: 0..0 };
         let root = Node { value: Value::Table(Vec::new()), key: nowhere.clone(), place: nowhere };
         Self { path: path.to_owned(), root, sources: Vec::new() }
+    }
+
+    /// Removes a top-level key and hands out what stood there.
+    pub fn take(&mut self, key: &str) -> Option<Node> {
+        let Value::Table(entries) = &mut self.root.value else { return None };
+        let at = entries.iter().position(|(name, _)| name == key)?;
+        Some(entries.remove(at).1)
+    }
+
+    /// Lays a value over the tree at a dotted path; a table replaces what stood there as a whole.
+    ///
+    /// # Errors
+    /// If a step of the path is no table.
+    pub fn put(&mut self, path: &str, node: Node) -> Result<(), Mistake> {
+        let steps: Vec<&str> = path.split('.').map(str::trim).collect();
+        let key = node.key.clone();
+        set(&mut self.root, &steps, node, &key).map_err(|step| {
+            Mistake::new(path, format!("`{step}` is a single value, so `{path}` cannot stand below it"))
+        })
+    }
+
+    /// Lays an override of the form `a.b=c` over the tree.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn lay(&mut self, text: &str) -> Result<(), Mistake> {
+        self.overlay(None, text)
     }
 
     /// The whole tree.

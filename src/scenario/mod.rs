@@ -334,6 +334,8 @@ pub fn json_schema(slots: &[Slot]) -> Schema {
     let properties = root["properties"].as_object_mut().expect("a struct has properties");
     properties.insert("include".into(), serde_json::json!({ "description": "Scenario files laid under this one." }));
     let mut inside = serde_json::Map::new();
+    let axes = serde_json::json!({ "type": "object", "description": "Axes of `fedbits sweep`: keys with lists of values or ranges." });
+    properties.insert("sweep".into(), axes);
     for slot in slots {
         let mut parts = part_schemas(slot, &slot.common);
         if refer_to_parts(&mut parts) && !inside.contains_key(slot.selector) {

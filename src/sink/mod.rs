@@ -2,11 +2,13 @@
 
 mod folder;
 mod json_lines;
+mod overall;
 mod progress;
 mod resume;
 mod table;
 
 pub use folder::{Folder, State, StateError};
 pub use json_lines::JsonLines;
-pub use progress::Progress;
+pub use overall::Overall;
+pub use progress::{Mode, Progress};
 pub use resume::{Resumed, stopped_beside};

@@ -1,7 +1,7 @@
 //! Progress: a bar on a terminal, plain lines at a moderate rate elsewhere.
 
 use std::{
-    io::Write,
+    io::{IsTerminal, Write},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,37 @@ use crate::{
 /// Time between two plain lines.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A bar that moves.
+    Bar,
+    /// Plain lines.
+    Lines,
+    /// Not at all.
+    Silent,
+}
+
+impl Mode {
+    /// A bar on a terminal, lines elsewhere.
+    pub fn fitting() -> Self {
+        if std::io::stderr().is_terminal() { Self::Bar } else { Self::Lines }
+    }
+
+    /// A bar of so many steps, if this mode has one.
+    pub(super) fn bar(self, steps: u64, name: &str) -> Option<ProgressBar> {
+        if self != Self::Bar {
+            return None;
+        }
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(5));
+        let template = "{prefix} {wide_bar} {pos}/{len} {msg} {eta} left";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is valid").progress_chars("━━ "));
+        bar.set_prefix(name.to_owned());
+        bar.tick();
+        Some(bar)
+    }
+}
+
 /// Tells on the standard error how a run comes along.
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -26,16 +57,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress of `rounds` rounds; a bar if `terminal`.
-    pub fn new(name: &str, rounds: u32, terminal: bool) -> Self {
-        let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(u64::from(rounds)), ProgressDrawTarget::stderr_with_hz(5));
-            let template = "{prefix} {wide_bar} {pos}/{len} {msg} {eta} left";
-            bar.set_style(ProgressStyle::with_template(template).expect("the template is valid").progress_chars("━━ "));
-            bar.set_prefix(name.to_owned());
-            bar.tick();
-            bar
-        });
+    /// Progress of a run, of which `passed` rounds are over already.
+    pub fn new(name: &str, rounds: u32, passed: u32, mode: Mode) -> Self {
+        let bar = mode.bar(u64::from(rounds), name);
+        if let Some(bar) = &bar {
+            bar.set_position(u64::from(passed));
+            // What is past does not count in the time that is left.
+            bar.reset_eta();
+        }
         Self { bar, rounds, last_line: None, accuracy: None, pending: None }
     }
 }

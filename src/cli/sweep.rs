@@ -1,0 +1,339 @@
+//! `fedbits sweep`
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write,
+    path::{Path, PathBuf},
+    sync::{Mutex, atomic::Ordering},
+};
+
+use clap::{Args, ValueEnum};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::HumanDuration;
+
+use super::{
+    CELLS_FAILED, DONE, FAILED, Failure, INTERRUPTED, ProgressArguments, Scenarios, complain, interruption, print,
+    refuse, run::default_threads,
+};
+use crate::{
+    run::{DataCache, RoundRecord},
+    scenario::Document,
+    sink::{Mode, Overall, State},
+    sweep::{self, Cell, Cells, Outcome, Queue, Share, Sweep, Watcher},
+    units::Bits,
+};
+
+/// Run every combination of the axes of a scenario, those that are done apart
+///
+/// Axes stand in the section `[sweep]`, or on the command line: `uplink.ratio=0.01,0.1` `seed=0..5`. Every cell is a run in a folder of
+/// its own; the same command after an interruption, a failure or with more values runs only what is missing.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    scenarios: Scenarios,
+    /// Cells that run at the same time. Default: one a core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    jobs: Option<u16>,
+    /// Threads of every cell; the results do not depend on it. Default: the cores, shared among the cells at work.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    threads: Option<u16>,
+    /// Where the folders of runs are made.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Say what would run, how many bits it would send and how long it would take, from two rounds of some cells.
+    #[arg(long)]
+    dry_run: bool,
+    /// Stop at the first cell that fails or diverges, and do not begin if a cell is invalid. Default: carry on.
+    #[arg(long)]
+    fail_fast: bool,
+    /// Carry on when a cell fails: the default.
+    #[arg(long, conflicts_with = "fail_fast")]
+    keep_going: bool,
+    /// Only every n-th cell, from the i-th on, counted from 1: for several machines.
+    #[arg(long, value_name = "I/N", value_parser = parse_shard)]
+    shard: Option<(usize, usize)>,
+    /// Only the cells with these names of runs.
+    #[arg(long, value_name = "RUN,..", value_delimiter = ',')]
+    only: Option<Vec<String>>,
+    /// Write a script to the standard output instead: a job array of the cells that are missing.
+    #[arg(long, value_name = "KIND", conflicts_with = "dry_run")]
+    emit: Option<Emit>,
+    #[command(flatten)]
+    progress: ProgressArguments,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Emit {
+    /// For `sbatch`
+    Slurm,
+}
+
+fn parse_shard(text: &str) -> Result<(usize, usize), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    parts
+        .filter(|(i, n)| (1..=*n).contains(i))
+        .ok_or_else(|| "a shard is `i/n` with i from 1 to n, such as 2/8".to_owned())
+}
+
+pub(super) fn sweep(arguments: &Arguments) -> u8 {
+    let (files, overrides) = match arguments.scenarios.split() {
+        Ok(split) => split,
+        Err(failure) => return refuse([failure.refusal]),
+    };
+    let [file] = files.as_slice() else {
+        return refuse([
+            Failure::input("`sweep` takes one scenario file; several are swept one after the other").refusal
+        ]);
+    };
+    let sweep = match Document::load(file, &[]).and_then(|document| Sweep::new(document, &overrides)) {
+        Ok(sweep) => sweep,
+        Err(refusal) => return refuse([refusal]),
+    };
+    let mut cache = DataCache::default();
+    let all = sweep.cells(&mut cache);
+    if all.cells.is_empty() || (arguments.fail_fast && !all.invalid.is_empty()) {
+        return refuse(all.invalid.into_iter().take(MOST_SHOWN).map(|(_, refusal)| refusal));
+    }
+    let chosen = match choose(&all, arguments) {
+        Ok(chosen) => chosen,
+        Err(failure) => return refuse([failure.refusal]),
+    };
+    let states: Vec<State> = chosen.iter().map(|cell| State::of(&cell.folder(&arguments.results))).collect();
+    let is_missing = |state: &State| !matches!(state, State::Ended(_));
+    let missing: Vec<&Cell> =
+        chosen.iter().zip(&states).filter(|(_, state)| is_missing(state)).map(|(cell, _)| *cell).collect();
+    if arguments.emit.is_some() {
+        return emit(&missing, arguments, file, &overrides);
+    }
+    let share = share(arguments, missing.len());
+    let mut head = format!("{}: {} cells", sweep.shape(), all.cells.len() + all.invalid.len() + all.repeated);
+    for (count, what) in [
+        (all.repeated, "the same as others"),
+        (all.invalid.len(), "invalid"),
+        (all.cells.len() - chosen.len(), "not chosen"),
+        (chosen.len() - missing.len(), "done"),
+        (missing.len(), "to run"),
+    ] {
+        if count > 0 {
+            let _ = write!(head, ", {count} {what}");
+        }
+    }
+    if arguments.dry_run {
+        return dry_run(&head, &missing, &share, &mut cache);
+    }
+    let mode = arguments.progress.mode();
+    let rounds = missing.iter().map(|cell| u64::from(cell.rounds)).sum();
+    let name = chosen.first().map_or("sweep", |cell| cell.scenario.as_str());
+    let overall = Overall::new(name, missing.len(), rounds, mode);
+    if mode != Mode::Silent {
+        let threads = share.threads.unwrap_or((share.cores / share.jobs.max(1)).max(1));
+        overall.line(&format!(
+            "{head}; {} at a time on {threads} thread{} each",
+            share.jobs,
+            if threads == 1 { "" } else { "s" }
+        ));
+    }
+    let interrupt = interruption();
+    let watch = Watch { overall, is_silent: mode == Mode::Silent };
+    let queue = Queue {
+        results: &arguments.results,
+        share,
+        fail_fast: arguments.fail_fast,
+        interrupt: &interrupt,
+        watcher: &watch,
+    };
+    let ran = queue.run(&missing, &Mutex::new(cache));
+    watch.overall.end();
+    let mut outcomes = ran.into_iter();
+    let ended: Vec<(&Cell, Outcome)> = chosen
+        .iter()
+        .zip(states)
+        .map(|(cell, state)| match state {
+            State::Ended(manifest) => (*cell, sweep::ended(&manifest)),
+            _ => (*cell, outcomes.next().expect("every missing cell has an outcome")),
+        })
+        .collect();
+    close(arguments, &all, &ended, interrupt.load(Ordering::SeqCst))
+}
+
+/// Refusals and failures that are shown one by one.
+const MOST_SHOWN: usize = 20;
+
+/// The cells of the shard, or those that are named.
+fn choose<'a>(all: &'a Cells, arguments: &Arguments) -> Result<Vec<&'a Cell>, Failure> {
+    let (first, step) = arguments.shard.map_or((0, 1), |(i, n)| (i - 1, n));
+    let Some(only) = &arguments.only else { return Ok(all.cells.iter().skip(first).step_by(step).collect()) };
+    if let Some(unknown) = only.iter().find(|name| all.cells.iter().all(|cell| cell.run != **name)) {
+        let message =
+            format!("no cell of this sweep is called `{unknown}`: the scenario, its data or the program has changed");
+        return Err(Failure::input(message));
+    }
+    Ok(all.cells.iter().filter(|cell| only.contains(&cell.run)).skip(first).step_by(step).collect())
+}
+
+/// Small models gain more from cells side by side than from clients side by side, and large ones do not lose.
+fn share(arguments: &Arguments, missing: usize) -> Share {
+    let cores = default_threads();
+    let threads = arguments.threads.map(usize::from);
+    let fitting = threads.map_or(cores, |threads| (cores / threads).max(1));
+    Share { jobs: arguments.jobs.map_or(fitting, usize::from).min(missing.max(1)), threads, cores }
+}
+
+struct Watch {
+    overall: Overall,
+    is_silent: bool,
+}
+
+impl Watcher for Watch {
+    fn round(&self, _cell: &Cell, _record: &RoundRecord) {
+        self.overall.round();
+    }
+
+    fn resumed(&self, cell: &Cell, round: u32, notes: &[String]) {
+        self.overall.skip(u64::from(round));
+        for note in notes {
+            if !self.is_silent {
+                self.overall.line(&format!("{cell}: {note}"));
+            }
+        }
+    }
+
+    fn ended(&self, cell: &Cell, outcome: &Outcome) {
+        if let Outcome::Failed(reason) | Outcome::Diverged(reason) = outcome {
+            self.overall.ended(true);
+            if !self.is_silent {
+                self.overall.line(&format!("{cell}: {}", reason.lines().next().unwrap_or_default()));
+            }
+        } else if *outcome == Outcome::Finished {
+            self.overall.ended(false);
+        }
+    }
+}
+
+/// Writes the table and says what became of the cells.
+fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interrupted: bool) -> u8 {
+    let scenario = &all.cells[0].scenario;
+    let folder = arguments.results.join(scenario);
+    // Also the cells of other shards, as far as they are there.
+    let runs: Vec<String> = all.cells.iter().map(|cell| cell.run.clone()).collect();
+    let table = sweep::gather(&folder, &all.keys, &runs);
+    let mut failures = Vec::new();
+    let count = |wanted: fn(&Outcome) -> bool| ended.iter().filter(|(_, outcome)| wanted(outcome)).count();
+    let finished = count(|outcome| *outcome == Outcome::Finished);
+    let waiting = count(|outcome| matches!(outcome, Outcome::Interrupted | Outcome::Waiting));
+    let elsewhere = count(|outcome| *outcome == Outcome::Elsewhere);
+    for (cell, outcome) in ended {
+        match outcome {
+            Outcome::Failed(reason) => {
+                failures.push(format!("failed: {cell}\n    {}", reason.trim().replace('\n', "\n    ")))
+            }
+            Outcome::Diverged(reason) => failures.push(format!("diverged: {cell}\n    {reason}")),
+            _ => {}
+        }
+    }
+    for (label, refusal) in &all.invalid {
+        failures.push(format!("invalid: {label}\n    {}", refusal.to_string().trim().replace('\n', "\n    ")));
+    }
+    let mut text = format!("{finished} of {} cells finished", ended.len() + all.invalid.len());
+    for (n, what) in [(failures.len(), "did not"), (waiting, "are left"), (elsewhere, "are another process's work")] {
+        if n > 0 {
+            let _ = write!(text, ", {n} {what}");
+        }
+    }
+    text += "\n";
+    let code = match table {
+        Ok(0) => None,
+        Ok(runs) => {
+            let _ = writeln!(text, "table of {runs} runs in {}", folder.join(sweep::TABLE).display());
+            None
+        }
+        Err(message) => {
+            complain(&message);
+            Some(FAILED)
+        }
+    };
+    for failure in failures.iter().take(MOST_SHOWN) {
+        let _ = writeln!(text, "  {failure}");
+    }
+    if failures.len() > MOST_SHOWN {
+        let _ = writeln!(text, "  and {} more", failures.len() - MOST_SHOWN);
+    }
+    let stopped = interrupted && failures_end_it(arguments, ended);
+    if waiting > 0 {
+        text += if stopped { "stopped at the first failure; " } else { "interrupted; " };
+        text += "the same command goes on\n";
+    } else if finished > 1 {
+        let _ = writeln!(text, "figures: fedbits plot {}", shell(&folder));
+    }
+    print(&text);
+    match code {
+        Some(code) => code,
+        None if waiting > 0 && !stopped => INTERRUPTED,
+        None if failures.is_empty() => DONE,
+        None => CELLS_FAILED,
+    }
+}
+
+/// Whether it was a failure that ended the sweep, not the user.
+fn failures_end_it(arguments: &Arguments, ended: &[(&Cell, Outcome)]) -> bool {
+    arguments.fail_fast && ended.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_) | Outcome::Diverged(_)))
+}
+
+/// A path as one word of the shell.
+fn shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains(' ') { format!("'{text}'") } else { text }
+}
+
+/// Says what would run.
+fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) -> u8 {
+    let threads = share.threads.unwrap_or((share.cores / share.jobs.max(1)).max(1));
+    let estimates = match sweep::estimate(missing, threads, cache) {
+        Ok(estimates) => estimates,
+        Err(message) => {
+            complain(&message);
+            return FAILED;
+        }
+    };
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["cells", "", "up, each", "down, each", "time, each"]);
+    for column in [0, 2, 3, 4] {
+        table.column_mut(column).expect("there are five columns").set_cell_alignment(CellAlignment::Right);
+    }
+    let (mut up, mut down, mut seconds, mut about) = (0, 0, 0.0, BTreeSet::new());
+    for one in &estimates {
+        let n = one.cells.len() as u64;
+        let bits = |way: usize| format!("{}{}", if one.varies[way] { "about " } else { "" }, Bits(one.bits[way]));
+        table.add_row([n.to_string(), one.label.clone(), bits(0), bits(1), duration(one.seconds)]);
+        (up, down, seconds) = (up + n * one.bits[0], down + n * one.bits[1], seconds + n as f64 * one.seconds);
+        about.extend(one.varies.iter().filter(|varies| **varies).copied());
+    }
+    let about = if about.is_empty() { "" } else { "about " };
+    let time = HumanDuration(std::time::Duration::from_secs_f64(seconds / share.jobs as f64));
+    print(&format!(
+        "{head}\n{}{about}{} up and {} down in all; about {time} with {} at a time on {threads} thread{} each\n",
+        if estimates.is_empty() { String::new() } else { format!("\n{table}\n\n") },
+        Bits(up),
+        Bits(down),
+        share.jobs,
+        if threads == 1 { "" } else { "s" }
+    ));
+    DONE
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+}
+
+/// Writes the script of a job array.
+fn emit(missing: &[&Cell], arguments: &Arguments, file: &Path, overrides: &[String]) -> u8 {
+    let Some(first) = missing.first() else {
+        complain("every cell is done: there is nothing to submit");
+        return DONE;
+    };
+    let mut command = vec!["fedbits".to_owned(), "sweep".to_owned(), file.display().to_string()];
+    command.extend_from_slice(overrides);
+    command.extend(["--results".to_owned(), arguments.results.display().to_string()]);
+    print(&sweep::script(&first.scenario, missing, &command));
+    DONE
+}
