@@ -7,6 +7,7 @@
 mod chart;
 mod draw;
 mod file;
+mod group;
 mod palette;
 mod png;
 mod question;

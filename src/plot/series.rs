@@ -1,12 +1,13 @@
 //! Lines of a chart: rows are told apart by their group, and the seeds of a group become one line with a band.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use csv::StringRecord;
 
 use super::{
     Axis, Chart, Kind, Line, Panel, PlotError, Point, Question, Spread, Table, Unit,
-    table::{Column, last_part, resolve},
+    group::{self, differences, natural},
+    table::{Column, resolve},
 };
 
 /// Where a point stands in its run, and what it shows.
@@ -51,7 +52,7 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
     let mut rows: Vec<&[String]> = traces.keys().map(|(_, group)| group.as_slice()).collect();
     rows.sort_by(|a, b| natural(a, b));
     rows.dedup();
-    let names = names(&group, &rows);
+    let names = group::names(&group, &rows);
     let mut panels: Vec<(Vec<String>, Panel)> = Vec::new();
     let mut seeds = Vec::new();
     for ((facets, place), of_seeds) in &traces {
@@ -62,7 +63,7 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
             continue;
         }
         if panels.iter().all(|(key, _)| key != facets) {
-            let title = self::names(&facet, &[facets.as_slice()]).remove(0);
+            let title = group::names(&facet, &[facets.as_slice()]).remove(0);
             panels.push((facets.clone(), Panel { title, ..Panel::default() }));
         }
         let panel = panels.iter_mut().find(|(key, _)| key == facets).expect("it has just been made");
@@ -211,55 +212,6 @@ fn traces(
     Ok(traces)
 }
 
-/// Settings, or else columns, in which tables of rounds differ and which are needed to tell them apart.
-fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
-    if tables.iter().all(|table| table.kind == Kind::Other) {
-        return Vec::new();
-    }
-    let has_settings = tables.iter().all(|table| !table.settings.is_empty());
-    let mut candidates: Vec<&str> = Vec::new();
-    if has_settings {
-        candidates = tables.iter().flat_map(|table| table.settings.keys().map(String::as_str)).collect();
-        candidates
-            .sort_by_key(|key| (last_part(key) != "operator", last_part(key) != "name", !key.contains('.'), *key));
-        candidates.dedup();
-    } else {
-        candidates.extend(["operator", "method", "scenario"]);
-    }
-    candidates.retain(|name| *name != "seed" && shown.iter().all(|other| other != name));
-    let cell = |table: &Table, name: &str| -> String {
-        let first = table.column(name).zip(table.rows.first()).map(|(column, row)| column.cell(row).to_owned());
-        first.unwrap_or_default()
-    };
-    // Which tables are told apart so far; a column that does not tell more of them apart would only make names longer.
-    let mut classes: Vec<Vec<String>> = vec![Vec::new(); tables.len()];
-    let count = |classes: &[Vec<String>]| classes.iter().collect::<std::collections::BTreeSet<_>>().len();
-    let mut chosen = Vec::new();
-    let mut try_column = |name: &str, classes: &mut Vec<Vec<String>>| {
-        let mut finer = classes.clone();
-        for (class, table) in finer.iter_mut().zip(tables) {
-            class.push(cell(table, name));
-        }
-        if count(&finer) > count(classes) {
-            *classes = finer;
-            chosen.push(name.to_owned());
-        }
-    };
-    for name in candidates {
-        try_column(name, &mut classes);
-    }
-    if !has_settings {
-        // Two runs of one seed that nothing else tells apart are no repetitions that could be averaged.
-        let seeds: Vec<_> =
-            tables.iter().zip(&classes).map(|(table, class)| (class.clone(), cell(table, "seed"))).collect();
-        let repeated = seeds.iter().enumerate().any(|(i, seed)| seeds[..i].contains(seed));
-        if repeated {
-            try_column("run", &mut classes);
-        }
-    }
-    chosen
-}
-
 /// Only the end of every run counts: runs of one seed become one trace.
 fn keep_last(traces: &mut BTreeMap<Place, Vec<Trace>>) {
     for of_seeds in traces.values_mut() {
@@ -367,37 +319,6 @@ fn bound(tables: &[Table], x: &Sum, column: &str, facet: &[String], panel: &[Str
     points
 }
 
-/// Names of groups from the values of their columns.
-fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
-    let name = |row: &&[String]| {
-        let part = |(column, value): (&String, &String)| {
-            let clash = columns.iter().filter(|other| last_part(other) == last_part(column)).count() > 1;
-            // The uplink is what one speaks of unless said otherwise.
-            let label = match clash && !column.starts_with("uplink.") {
-                true => column.replace(['.', '_'], " "),
-                false => last_part(column).replace('_', " "),
-            };
-            let speaks = value.parse::<f64>().is_err() && value.parse::<bool>().is_err();
-            match (value.is_empty(), speaks && (!clash || column.starts_with("uplink."))) {
-                (true, _) => None,
-                (_, true) => Some(value.clone()),
-                _ => Some(format!("{label} {value}")),
-            }
-        };
-        columns.iter().zip(row.iter()).filter_map(part).collect::<Vec<_>>().join(", ")
-    };
-    rows.iter().map(name).collect()
-}
-
-/// Numbers by size, other text by its letters.
-fn natural(a: &[String], b: &[String]) -> Ordering {
-    let pairs = a.iter().zip(b).map(|(a, b)| match (a.parse::<f64>(), b.parse::<f64>()) {
-        (Ok(x), Ok(y)) => x.total_cmp(&y),
-        _ => a.cmp(b),
-    });
-    pairs.fold(Ordering::Equal, Ordering::then)
-}
-
 fn title(tables: &[Table], x: &Axis, y: &Axis) -> String {
     let scenario = |table: &Table| Some(table.column("scenario")?.cell(table.rows.first()?).to_owned());
     let mut scenarios: Vec<String> = tables.iter().filter_map(scenario).collect();
@@ -448,16 +369,5 @@ mod tests {
         assert_eq!(means, [(110.0, 0.30000000000000004), (220.0, 0.5), (330.0, 0.7)]);
         assert_eq!((points[1].low, points[1].high), (0.4, 0.6));
         assert!(notes[0].contains("`top-k`") && notes[0].ends_with("goes, 3"), "{notes:?}");
-    }
-
-    #[test]
-    fn groups_are_named_by_what_tells_them_apart() {
-        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let named = |columns: &[&str], row: &[&str]| names(&text(columns), &[&text(row)]).remove(0);
-        assert_eq!(named(&["uplink.operator", "uplink.ratio"], &["top-k", "0.01"]), "top-k, ratio 0.01");
-        assert_eq!(named(&["uplink.operator", "uplink.ratio"], &["sign", ""]), "sign");
-        assert_eq!(named(&["uplink.operator", "downlink.operator"], &["sign", "qsgd"]), "sign, downlink operator qsgd");
-        assert_eq!(named(&["method.local_epochs"], &["5"]), "local epochs 5");
-        assert_eq!(natural(&text(&["0.5"]), &text(&["10"])), Ordering::Less);
     }
 }

@@ -1,0 +1,101 @@
+//! What tells runs apart, and what lines are called by it.
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use super::{Kind, Table, table::last_part};
+
+/// Settings, or else columns, in which tables of rounds differ and which are needed to tell them apart.
+pub(super) fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
+    if tables.iter().all(|table| table.kind == Kind::Other) {
+        return Vec::new();
+    }
+    let has_settings = tables.iter().all(|table| !table.settings.is_empty());
+    let mut candidates: Vec<&str> = Vec::new();
+    if has_settings {
+        candidates = tables.iter().flat_map(|table| table.settings.keys().map(String::as_str)).collect();
+        candidates
+            .sort_by_key(|key| (last_part(key) != "operator", last_part(key) != "name", !key.contains('.'), *key));
+        candidates.dedup();
+    } else {
+        candidates.extend(["operator", "method", "scenario"]);
+    }
+    candidates.retain(|name| *name != "seed" && shown.iter().all(|other| other != name));
+    let cell = |table: &Table, name: &str| -> String {
+        let first = table.column(name).zip(table.rows.first()).map(|(column, row)| column.cell(row).to_owned());
+        first.unwrap_or_default()
+    };
+    // Which tables are told apart so far; a column that does not tell more of them apart would only make names longer.
+    let mut classes: Vec<Vec<String>> = vec![Vec::new(); tables.len()];
+    let count = |classes: &[Vec<String>]| classes.iter().collect::<BTreeSet<_>>().len();
+    let mut chosen = Vec::new();
+    let mut try_column = |name: &str, classes: &mut Vec<Vec<String>>| {
+        let mut finer = classes.clone();
+        for (class, table) in finer.iter_mut().zip(tables) {
+            class.push(cell(table, name));
+        }
+        if count(&finer) > count(classes) {
+            *classes = finer;
+            chosen.push(name.to_owned());
+        }
+    };
+    for name in candidates {
+        try_column(name, &mut classes);
+    }
+    if !has_settings {
+        // Two runs of one seed that nothing else tells apart are no repetitions that could be averaged.
+        let seeds: Vec<_> =
+            tables.iter().zip(&classes).map(|(table, class)| (class.clone(), cell(table, "seed"))).collect();
+        let repeated = seeds.iter().enumerate().any(|(i, seed)| seeds[..i].contains(seed));
+        if repeated {
+            try_column("run", &mut classes);
+        }
+    }
+    chosen
+}
+
+/// Names of groups from the values of their columns.
+pub(super) fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
+    let name = |row: &&[String]| {
+        let part = |(column, value): (&String, &String)| {
+            let clash = columns.iter().filter(|other| last_part(other) == last_part(column)).count() > 1;
+            // The uplink is what one speaks of unless said otherwise.
+            let label = match clash && !column.starts_with("uplink.") {
+                true => column.replace(['.', '_'], " "),
+                false => last_part(column).replace('_', " "),
+            };
+            let speaks = value.parse::<f64>().is_err() && value.parse::<bool>().is_err();
+            match (value.is_empty(), speaks && (!clash || column.starts_with("uplink."))) {
+                (true, _) => None,
+                (_, true) => Some(value.clone()),
+                _ => Some(format!("{label} {value}")),
+            }
+        };
+        columns.iter().zip(row.iter()).filter_map(part).collect::<Vec<_>>().join(", ")
+    };
+    rows.iter().map(name).collect()
+}
+
+/// Numbers by size, other text by its letters.
+pub(super) fn natural(a: &[String], b: &[String]) -> Ordering {
+    let pairs = a.iter().zip(b).map(|(a, b)| match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(x), Ok(y)) => x.total_cmp(&y),
+        _ => a.cmp(b),
+    });
+    pairs.fold(Ordering::Equal, Ordering::then)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_named_by_what_tells_them_apart() {
+        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let named = |columns: &[&str], row: &[&str]| names(&text(columns), &[&text(row)]).remove(0);
+        assert_eq!(named(&["uplink.operator", "uplink.ratio"], &["top-k", "0.01"]), "top-k, ratio 0.01");
+        assert_eq!(named(&["uplink.operator", "uplink.ratio"], &["sign", ""]), "sign");
+        assert_eq!(named(&["uplink.operator", "downlink.operator"], &["sign", "qsgd"]), "sign, downlink operator qsgd");
+        assert_eq!(named(&["method.local_epochs"], &["5"]), "local epochs 5");
+        assert_eq!(natural(&text(&["0.5"]), &text(&["10"])), Ordering::Less);
+    }
+}
