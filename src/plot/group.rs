@@ -9,7 +9,7 @@ pub(super) fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
     if tables.iter().all(|table| table.kind == Kind::Other) {
         return Vec::new();
     }
-    let has_settings = tables.iter().all(|table| !table.settings.is_empty());
+    let has_settings = tables.iter().all(|table| !table.settings.is_empty() || !table.axes().is_empty());
     let mut candidates: Vec<&str> = Vec::new();
     if has_settings {
         candidates = tables.iter().flat_map(|table| table.settings.keys().map(String::as_str)).collect();
@@ -75,13 +75,34 @@ pub(super) fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
     rows.iter().map(name).collect()
 }
 
-/// Numbers by size, other text by its letters.
+/// Nothing first, then numbers by size, then other text by its letters.
 pub(super) fn natural(a: &[String], b: &[String]) -> Ordering {
-    let pairs = a.iter().zip(b).map(|(a, b)| match (a.parse::<f64>(), b.parse::<f64>()) {
-        (Ok(x), Ok(y)) => x.total_cmp(&y),
+    let number = |text: &String| text.parse::<f64>().ok();
+    let order = |(a, b): (&String, &String)| match (number(a), number(b)) {
+        (Some(x), Some(y)) => x.total_cmp(&y),
+        (Some(_), None) if !b.is_empty() => Ordering::Less,
+        (None, Some(_)) if !a.is_empty() => Ordering::Greater,
         _ => a.cmp(b),
-    });
-    pairs.fold(Ordering::Equal, Ordering::then)
+    };
+    a.iter().zip(b).map(order).fold(Ordering::Equal, Ordering::then)
+}
+
+/// Which names belong together, numbered in their order: rows that differ in numbers alone, such as the strengths of an
+/// operator.
+pub(super) fn families(rows: &[&[String]]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, |row| row.len());
+    let is_number = |text: &String| text.is_empty() || text.parse::<f64>().is_ok();
+    let words: Vec<usize> = (0..columns).filter(|&i| !rows.iter().all(|row| is_number(&row[i]))).collect();
+    let keys = rows.iter().map(|row| words.iter().map(|&i| &row[i]).collect::<Vec<_>>());
+    let (mut seen, mut families): (Vec<Vec<&String>>, Vec<usize>) = Default::default();
+    for key in keys {
+        let family = seen.iter().position(|other| *other == key).unwrap_or(seen.len());
+        families.push(family);
+        if family == seen.len() {
+            seen.push(key);
+        }
+    }
+    families
 }
 
 #[cfg(test)]
