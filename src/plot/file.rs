@@ -36,12 +36,8 @@ impl PlotError {
 /// # Errors
 /// If the ending is another, if something else is there, or if the file cannot be written.
 pub fn save(chart: &Chart, size: Option<(u32, u32)>, path: &Path, force: bool) -> Result<(), PlotError> {
+    check_free(path, force)?;
     let shown = path.display();
-    if path.exists() && !force && !is_ours(path) {
-        return Err(PlotError::input(format!(
-            "`{shown}` is there and was not made by `fedbits plot`: it is not overwritten; choose another name, or --force"
-        )));
-    }
     let about = json!({ "made_by": MAKER, "sources": chart.sources }).to_string();
     let scene = draw(chart, size);
     let bytes = match path.extension().and_then(|ending| ending.to_str()) {
@@ -50,12 +46,35 @@ pub fn save(chart: &Chart, size: Option<(u32, u32)>, path: &Path, force: bool) -
             .map_err(|reason| PlotError::Write(format!("cannot draw `{shown}`: {reason}")))?,
         _ => return Err(PlotError::input(format!("`{shown}` ends neither in `.svg` nor in `.png`"))),
     };
-    let fail = |error: std::io::Error| PlotError::Write(format!("cannot write `{shown}`: {error}"));
+    write(path, &bytes)
+}
+
+/// Writes a page as a whole, over one that this program made; over anything else only by `force`.
+///
+/// # Errors
+/// If something else is there, or if the file cannot be written.
+pub fn save_page(page: &str, path: &Path, force: bool) -> Result<(), PlotError> {
+    check_free(path, force)?;
+    write(path, page.as_bytes())
+}
+
+fn check_free(path: &Path, force: bool) -> Result<(), PlotError> {
+    if path.exists() && !force && !is_ours(path) {
+        return Err(PlotError::input(format!(
+            "`{}` is there and was not made by `fedbits plot`: it is not overwritten; choose another name, or --force",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), PlotError> {
+    let fail = |error: std::io::Error| PlotError::Write(format!("cannot write `{}`: {error}", path.display()));
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs_err::create_dir_all(folder).map_err(fail)?;
     }
     let mut file = atomic_write_file::AtomicWriteFile::open(path).map_err(fail)?;
-    file.write_all(&bytes).and_then(|()| file.commit()).map_err(fail)
+    file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
 }
 
 /// Whether this program made a figure, of whatever version.

@@ -7,7 +7,10 @@
 mod chart;
 mod draw;
 mod file;
+mod front;
 mod group;
+mod hint;
+mod html;
 mod palette;
 mod png;
 mod question;
@@ -20,10 +23,11 @@ mod table;
 
 pub use chart::{Axis, Chart, Line, Panel, Point};
 pub use draw::draw;
-pub use file::{PlotError, save};
+pub use file::{PlotError, save, save_page};
+pub use html::{Align, Block, Section, page};
 pub use question::{Bits, Figure, Log, Question};
 pub use scale::{Scale, Unit};
-pub use scene::{Anchor, Scene, Shape};
+pub use scene::{Anchor, Colour, Hint, Scene, Shape};
 pub use series::chart;
 pub use spread::{Spread, student_t};
 pub use table::{Kind, Table, read};

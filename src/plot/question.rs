@@ -1,6 +1,8 @@
 //! What a figure asks: which columns, and how they are shown.
 
-use super::{Kind, Table, table::last_part};
+use std::collections::BTreeSet;
+
+use super::{Kind, Table, group::differences, table::last_part};
 
 /// Which way bits went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +47,12 @@ pub enum Figure {
     Loss,
     /// Distance to the optimum against cumulative bits.
     Distance,
-    /// Accuracy at the end against the ratio.
+    /// Accuracy against simulated time.
+    Time,
+    /// Accuracy at the end against the ratio, or against bits.
     Final,
+    /// Accuracy at the end against all bits, and what no other setting beats.
+    Pareto,
     /// Error of operators against their bits, and what no operator can beat.
     Laboratory,
 }
@@ -66,18 +72,28 @@ pub struct Question {
     pub log: Log,
     /// Heading; made from the axes if absent.
     pub title: Option<String>,
-    /// Whether only the last value of every run counts.
+    /// Whether only the last value of every run counts; runs that differ in the seed alone are one point.
     pub last: bool,
     /// Column with the standard error of `y`.
     pub deviation: Option<&'static str>,
     /// Column with a bound for `y`.
     pub reference: Option<&'static str>,
+    /// Whether the points that no other beats in both directions are joined.
+    pub front: bool,
 }
 
 impl Figure {
     /// All of them, the most telling first.
-    pub const ALL: [Self; 6] =
-        [Self::AccuracyBits, Self::AccuracyRounds, Self::Loss, Self::Distance, Self::Final, Self::Laboratory];
+    pub const ALL: [Self; 8] = [
+        Self::AccuracyBits,
+        Self::AccuracyRounds,
+        Self::Loss,
+        Self::Distance,
+        Self::Time,
+        Self::Final,
+        Self::Pareto,
+        Self::Laboratory,
+    ];
 
     /// Its name, also that of its files.
     pub fn name(self) -> &'static str {
@@ -86,7 +102,9 @@ impl Figure {
             Self::AccuracyRounds => "accuracy-rounds",
             Self::Loss => "loss",
             Self::Distance => "distance",
+            Self::Time => "time",
             Self::Final => "final",
+            Self::Pareto => "pareto",
             Self::Laboratory => "laboratory",
         }
     }
@@ -98,7 +116,9 @@ impl Figure {
             Self::AccuracyRounds => "Test accuracy against rounds",
             Self::Loss => "Test loss against cumulative bits",
             Self::Distance => "Distance to the optimum against cumulative bits",
-            Self::Final => "Test accuracy at the end against the ratio, or another setting in which runs differ",
+            Self::Time => "Test accuracy against simulated time",
+            Self::Final => "Test accuracy at the end against the ratio, or what else runs differ in, or bits",
+            Self::Pareto => "Test accuracy at the end against all bits, and the settings that no other beats in both",
             Self::Laboratory => "Error of operators against their bits, with the lower bound",
         }
     }
@@ -125,8 +145,17 @@ impl Figure {
             Self::Loss => of(bits.columns(), "test_loss", true, false),
             Self::Distance => of(bits.columns(), "distance_to_optimum", false, true),
             Self::Final => {
-                let (x, log) = strength(tables).unwrap_or_else(|| ("uplink.ratio".to_owned(), true));
-                Question { last: true, ..of(&x, "test_accuracy", log, false) }
+                let bits = of(bits.columns(), "test_accuracy", true, false);
+                let question = match strength(tables) {
+                    Strength::One(x, log) => of(&x, "test_accuracy", log, false),
+                    Strength::Several => Question { group: Some(words(tables)), ..bits },
+                    Strength::None => of("uplink.ratio", "test_accuracy", true, false),
+                };
+                Question { last: true, ..question }
+            }
+            Self::Time => of("simulated_seconds", "test_accuracy", true, false),
+            Self::Pareto => {
+                Question { last: true, front: true, ..of(Bits::Total.columns(), "test_accuracy", true, false) }
             }
             Self::Laboratory => {
                 let varies = |name: &&str| {
@@ -149,19 +178,64 @@ impl Figure {
     }
 }
 
-/// The numeric setting in which runs differ, a ratio before others, and whether its range asks for logarithms.
-fn strength(tables: &[Table]) -> Option<(String, bool)> {
-    let range = |key: &String| {
-        let values: Vec<f64> = tables.iter().filter_map(|table| table.settings.get(key)?.parse().ok()).collect();
-        let (low, high) = values
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
-        (high > low).then_some((low, high))
+/// What tells how strongly runs compress.
+enum Strength {
+    None,
+    /// One numeric setting, and whether its range asks for logarithms.
+    One(String, bool),
+    /// A setting of its own for some operators: only bits compare them.
+    Several,
+}
+
+/// The numeric setting in which runs differ, a ratio before others. Those in which runs of one operator differ come first,
+/// as long as they are the same for all operators that have any.
+fn strength(tables: &[Table]) -> Strength {
+    let all: Vec<&Table> = tables.iter().collect();
+    let operator = |table: &Table| table.settings.get("uplink.operator").cloned();
+    let operators: BTreeSet<Option<String>> = tables.iter().map(operator).collect();
+    let of_operators = operators.iter().map(|wanted| {
+        let tables: Vec<&Table> = tables.iter().filter(|table| operator(table) == *wanted).collect();
+        varying(&tables)
+    });
+    let of_operators: Vec<BTreeSet<&String>> = of_operators.filter(|keys| !keys.is_empty()).collect();
+    let keys = match of_operators.split_first() {
+        None => varying(&all),
+        Some((first, others)) => {
+            first.iter().copied().filter(|key| others.iter().all(|keys| keys.contains(key))).collect()
+        }
     };
-    let keys = tables.iter().flat_map(|table| table.settings.keys());
-    let mut keys: Vec<&String> = keys.filter(|key| key.as_str() != "seed" && range(key).is_some()).collect();
-    keys.sort_by_key(|key| (last_part(key) != "ratio", !key.starts_with("uplink."), key.as_str()));
-    let key = keys.first()?;
-    let (low, high) = range(key)?;
-    Some(((*key).clone(), low > 0.0 && high > 20.0 * low))
+    let best = keys.iter().min_by_key(|key| (last_part(key) != "ratio", !key.starts_with("uplink."), key.as_str()));
+    match (best, of_operators.is_empty()) {
+        (Some(key), _) => {
+            let (low, high) = range(&all, key);
+            Strength::One((*key).clone(), low > 0.0 && high > 20.0 * low)
+        }
+        (None, true) => Strength::None,
+        (None, false) => Strength::Several,
+    }
+}
+
+/// The numeric settings in which tables differ, the seed apart.
+fn varying<'a>(tables: &[&'a Table]) -> BTreeSet<&'a String> {
+    let keys = tables.iter().flat_map(|table| table.settings.keys()).filter(|key| key.as_str() != "seed");
+    let varies = |key: &&String| {
+        let (low, high) = range(tables, key);
+        high > low
+    };
+    keys.collect::<BTreeSet<_>>().into_iter().filter(varies).collect()
+}
+
+/// The smallest and the largest number of a setting; the wrong way around if there is none.
+fn range(tables: &[&Table], key: &str) -> (f64, f64) {
+    let values = tables.iter().filter_map(|table| table.settings.get(key)?.parse::<f64>().ok());
+    let values = values.filter(|value| value.is_finite());
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The settings in which runs differ that are no numbers, such as the operator.
+fn words(tables: &[Table]) -> Vec<String> {
+    let is_number = |name: &String| {
+        tables.iter().filter_map(|table| table.settings.get(name)).all(|cell| cell.parse::<f64>().is_ok())
+    };
+    differences(tables, &[]).into_iter().filter(|name| !is_number(name)).collect()
 }

@@ -33,7 +33,8 @@ impl Scale {
     pub fn new(unit: Unit, log: bool, values: impl Iterator<Item = f64>, wanted: usize) -> Self {
         let place = |value: f64| if log { libm::log10(value) } else { value };
         let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.map(place).filter(|value| value.is_finite()) {
+        // Beyond these there would be no room for the difference of two values.
+        for value in values.filter(|value| value.abs() < 1e300).map(place).filter(|value| value.is_finite()) {
             (from, to) = (from.min(value), to.max(value));
         }
         if from > to {
