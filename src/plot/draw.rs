@@ -208,8 +208,10 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
             return Names::Legend { size, columns, width };
         }
         if size <= SMALLEST {
-            // Names that are still too long are cut short rather than drawn beyond the edge.
-            let width = width.min(0.6 * body.width / columns as f64);
+            // Names that are still too long are cut short rather than drawn beyond the edge, or stand closer together.
+            let room = 0.6 * body.width;
+            let columns = columns.min((room / 60.0) as usize).max(1);
+            let width = width.min(room / columns as f64);
             return Names::Legend { size, columns, width };
         }
         size = (size - 0.5).max(SMALLEST);
@@ -482,6 +484,10 @@ mod tests {
         for (lines, panels) in [(1, 1), (3, 1), (12, 1), (30, 1), (60, 1), (100, 1), (8, 2), (30, 6)] {
             let scene = draw(&chart(lines, panels), None);
             let mut texts: Vec<(f64, f64, f64, f64)> = Vec::new();
+            let is_named = |name: &String| {
+                scene.shapes.iter().any(|shape| matches!(shape, Shape::Text { text, .. } if text == name))
+            };
+            assert!(lines == 1 || chart(lines, panels).names.iter().all(is_named), "{lines}, {panels}");
             for shape in &scene.shapes {
                 match shape {
                     Shape::Line { points, .. } | Shape::Area { points, .. } => {
@@ -504,6 +510,16 @@ mod tests {
                         texts.push((left, *y, width, *size));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_find_no_room_are_cut_short_inside_a_small_drawing() {
+        let scene = draw(&chart(100, 1), Some((260, 200)));
+        for shape in &scene.shapes {
+            if let Shape::Text { at, text, size, bold, anchor: Anchor::Start, upwards: false, .. } = shape {
+                assert!(at.0 + text_width(text, *size, *bold) <= scene.width && at.1 <= scene.height, "{shape:?}");
             }
         }
     }

@@ -18,6 +18,9 @@ pub enum PlotError {
     /// The question is right, but the tables hold no value that answers it.
     #[error("{0}")]
     NoValues(String),
+    /// The question is right, but the figure would have more lines than can be told apart.
+    #[error("{0}")]
+    TooManyLines(String),
     /// A file cannot be written.
     #[error("{0}")]
     Write(String),
@@ -81,4 +84,24 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PlotError> {
 fn is_ours(path: &Path) -> bool {
     let wanted = b"fedbits plot ";
     fs_err::read(path).is_ok_and(|bytes| bytes.windows(wanted.len()).any(|window| window == wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_made_anew_over_a_page_of_ours_and_over_nothing_else() {
+        let place = tempfile::tempdir().expect("a folder can be made");
+        let path = place.path().join("deep/report.html");
+        let page = super::super::page("a", "", &[]);
+        save_page(&page, &path, false).unwrap();
+        save_page(&page, &path, false).unwrap();
+        fs_err::write(&path, "<p>by hand</p>").unwrap();
+        let error = save_page(&page, &path, false).unwrap_err();
+        assert!(matches!(&error, PlotError::Input(text) if text.contains("--force")), "{error}");
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "<p>by hand</p>");
+        save_page(&page, &path, true).unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), page);
+    }
 }

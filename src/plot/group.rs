@@ -119,4 +119,16 @@ mod tests {
         assert_eq!(named(&["method.local_epochs"], &["5"]), "local epochs 5");
         assert_eq!(natural(&text(&["0.5"]), &text(&["10"])), Ordering::Less);
     }
+
+    #[test]
+    fn order_and_families_follow_numbers_and_words() {
+        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut words = ["auto", "10", "", "9", "1a", "NaN"].map(|word| text(&[word]));
+        words.sort_by(|a, b| natural(a, b));
+        assert_eq!(words.concat(), ["", "9", "10", "NaN", "1a", "auto"]);
+        let rows = [["qsgd", "", "3"], ["qsgd", "", "7"], ["sign", "", ""], ["top-k", "0.1", ""]].map(|row| text(&row));
+        assert_eq!(families(&rows.each_ref().map(Vec::as_slice)), [0, 0, 1, 2]);
+        let ratios = [["0.1"], ["0.2"]].map(|row| text(&row));
+        assert_eq!(families(&ratios.each_ref().map(Vec::as_slice)), [0, 0]);
+    }
 }

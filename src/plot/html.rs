@@ -185,3 +185,132 @@ footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line
   figure, tr { break-inside: avoid; }
 }
 ";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::plot::{Axis, Line, Panel, Point, Unit};
+
+    fn chart() -> Chart {
+        let axis = |label: &str, unit| Axis { label: label.to_owned(), unit, log: false };
+        let point = |i: usize| {
+            let y = 0.1234 + 0.05 * i as f64;
+            Point { x: 798_560.0 * i as f64, y, low: y - 0.01, high: y + 0.01 }
+        };
+        let line = |name| Line { name, points: (0..12).map(|i| point(i + name)).collect() };
+        Chart {
+            title: "accuracy < \"bits\" & more".to_owned(),
+            subtitle: String::new(),
+            x: axis("uplink traffic", Unit::Bits),
+            y: axis("test accuracy", Unit::Percent),
+            names: vec!["top-k".to_owned(), "<script>".to_owned()],
+            families: vec![0, 1],
+            front: Vec::new(),
+            reference: None,
+            panels: vec![Panel { lines: vec![line(0), line(1)], ..Panel::default() }],
+            sources: vec!["run-b".to_owned(), "run-a".to_owned()],
+            notes: vec!["1 row is left out".to_owned()],
+        }
+    }
+
+    fn sections() -> Vec<Section> {
+        let section = |heading: &str, block| Section { heading: heading.to_owned(), blocks: vec![block] };
+        vec![
+            section("Accuracy", Block::Chart(chart())),
+            section("Accuracy again", Block::Chart(chart())),
+            section(
+                "Runs",
+                Block::Table {
+                    columns: vec![("run".to_owned(), Align::Left), ("bits".to_owned(), Align::Right)],
+                    rows: vec![vec!["a & b".to_owned(), "64".to_owned()], vec!["short".to_owned()]],
+                },
+            ),
+            section("Scenario", Block::Verbatim("[uplink]\n\tratio = 0.1 # <&>\n".to_owned())),
+            section("Machine", Block::Pairs(vec![("system".to_owned(), "Linux".to_owned())])),
+            section("End", Block::Text("That is all.".to_owned())),
+        ]
+    }
+
+    fn sample() -> String {
+        page("quick start", "How much accuracy does a bit buy?", &sections())
+    }
+
+    /// Every tag is closed by its own name; what HTML never closes apart.
+    fn check_tags(text: &str) {
+        let text = text.replace("<!DOCTYPE html>", "");
+        let mut open: Vec<&str> = Vec::new();
+        let mut rest = text.as_str();
+        while let Some((_, after)) = rest.split_once('<') {
+            let (tag, after) = after.split_once('>').expect("a tag ends");
+            assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "<{tag}>");
+            let name = tag.split_whitespace().next().expect("a tag has a name");
+            match name.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name), "</{name}>"),
+                None if tag.ends_with('/') || name == "meta" => {}
+                None => open.push(name),
+            }
+            rest = after;
+        }
+        assert!(open.is_empty(), "{open:?} stay open");
+    }
+
+    #[test]
+    fn a_page_needs_nothing_else() {
+        let page = sample();
+        for forbidden in ["http:", "https:", "<script", "src=", "@import", "url(", "<link", "javascript"] {
+            assert!(!page.contains(forbidden), "`{forbidden}` is in the page");
+        }
+        assert!(page.contains("&lt;script&gt;") && page.contains("prefers-color-scheme: dark"));
+        assert!(page.contains("content=\"fedbits plot ") && page.contains("[&quot;run-a&quot;,&quot;run-b&quot;]"));
+    }
+
+    #[test]
+    fn every_tag_is_closed_and_every_name_is_there_once() {
+        let page = sample();
+        check_tags(&page);
+        let ids: Vec<&str> =
+            page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect();
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+        for rest in page.split("href=\"#").skip(1) {
+            let name = rest.split('"').next().unwrap_or_default();
+            assert!(ids.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn points_say_their_exact_values() {
+        let page = sample();
+        for wanted in [
+            ">top-k</tspan>",
+            ">uplink traffic: 9,582,720 bits (1.2 MB)</tspan>",
+            ">test accuracy: 72.34 %</tspan>",
+            ">band: 71.34 % to 73.34 %</tspan>",
+        ] {
+            assert!(page.contains(wanted), "`{wanted}` is not in the page");
+        }
+        assert!(page.contains(".hints > g:hover > g"));
+    }
+
+    #[test]
+    fn the_same_tables_give_the_same_bytes() {
+        assert_eq!(sample(), sample());
+    }
+
+    #[test]
+    fn tables_texts_and_pairs_are_shown_as_they_are() {
+        let page = sample();
+        for wanted in [
+            "<th scope=\"col\" class=\"number\">bits</th>",
+            "<tr><td>a &amp; b</td><td class=\"number\">64</td></tr>",
+            "<tr><td>short</td><td class=\"number\"></td></tr>",
+            "[uplink]\n    ratio = 0.1 # &lt;&amp;&gt;</pre>",
+            "<dt>system</dt><dd>Linux</dd>",
+            "<p>That is all.</p>",
+            "<figcaption>\n<p>1 row is left out</p>",
+        ] {
+            assert!(page.contains(wanted), "`{wanted}` is not in the page");
+        }
+    }
+}

@@ -57,8 +57,9 @@ fn style(i: usize) -> Style {
 /// The style of the `i`-th of `n` lines of a family. The families share no marker where they share a colour.
 fn shade(family: usize, i: usize, n: usize) -> Style {
     let ink = COLOURS[family % COLOURS.len()];
-    // From -1, the lightest, to 1, the darkest.
-    let depth = if n > 1 { 2.0 * i as f64 / (n - 1) as f64 - 1.0 } else { 0.0 };
+    // From light, below zero, to dark; few shades need no extremes.
+    let largest = (0.2 + 0.2 * n as f64).min(1.0);
+    let depth = if n > 1 { largest * (2.0 * i as f64 / (n - 1) as f64 - 1.0) } else { 0.0 };
     let colour = match depth < 0.0 {
         true => ink.mixed(-0.55 * depth, Colour(0xFF_FF_FF)),
         false => ink.mixed(0.5 * depth, Colour(0)),

@@ -239,3 +239,91 @@ fn words(tables: &[Table]) -> Vec<String> {
     };
     differences(tables, &[]).into_iter().filter(|name| !is_number(name)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Chart, PlotError, chart};
+
+    /// The end of one run each: its axes, run, seed, accuracy, bits.
+    fn sweep(axes: &str, runs: &[(&str, f64, u64)]) -> Vec<Table> {
+        let mut text = format!(
+            "{axes},run,seed,round,test_accuracy,test_loss,cumulative_uplink_bits,cumulative_downlink_bits,\
+             cumulative_peer_bits,simulated_seconds\n"
+        );
+        for (i, (cells, accuracy, bits)) in runs.iter().enumerate() {
+            for seed in 0u32..2 {
+                let (accuracy, bits) = (accuracy + 0.01 * f64::from(seed), bits + u64::from(8 * seed));
+                text += &format!("{cells},run-{i}-{seed},{seed},1,{accuracy},0.5,{bits},800,0,\n");
+            }
+        }
+        Table::parse(std::path::Path::new("sweep.csv"), text.as_bytes(), &mut Vec::new()).expect("a table")
+    }
+
+    fn operators() -> Vec<Table> {
+        sweep(
+            "uplink.operator,uplink.ratio,uplink.levels",
+            &[
+                ("top-k,0.01,", 0.5, 1_000),
+                ("top-k,0.1,", 0.8, 10_000),
+                ("qsgd,,1", 0.6, 20_000),
+                ("qsgd,,7", 0.9, 40_000),
+                ("identity,,", 0.89, 320_000),
+            ],
+        )
+    }
+
+    fn answer(figure: Figure, tables: &[Table]) -> Result<Chart, PlotError> {
+        chart(tables, &figure.question(Bits::Up, tables))
+    }
+
+    #[test]
+    fn a_sweep_has_these_figures_by_default() {
+        let tables = operators();
+        let suits = |figure: &Figure| figure.suits(Kind::Rounds) && answer(*figure, &tables).is_ok();
+        let names: Vec<&str> = Figure::ALL.into_iter().filter(suits).map(Figure::name).collect();
+        assert_eq!(names, ["accuracy-bits", "accuracy-rounds", "loss", "final", "pareto"]);
+        let error = answer(Figure::Time, &tables).unwrap_err();
+        assert!(matches!(&error, PlotError::NoValues(text) if text.contains("simulated_seconds")), "{error}");
+    }
+
+    #[test]
+    fn operators_with_parameters_of_their_own_are_compared_by_bits_at_the_end() {
+        let chart = answer(Figure::Final, &operators()).unwrap();
+        assert_eq!((chart.x.label.as_str(), chart.x.log), ("uplink traffic", true));
+        assert_eq!(chart.names, ["identity", "qsgd", "top-k"]);
+        let lines = &chart.panels[0].lines;
+        // The seeds of a strength are one point, at their mean bits.
+        assert_eq!(lines[2].points.iter().map(|point| point.x).collect::<Vec<_>>(), [1_004.0, 10_004.0]);
+        assert!((lines[2].points[0].low - 0.5).abs() < 1e-9 && (lines[2].points[0].high - 0.51).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_parameter_that_all_operators_have_is_the_axis_at_the_end() {
+        let axes = "uplink.operator,uplink.ratio";
+        let runs = [("top-k,0.01", 0.5, 1), ("top-k,0.1", 0.6, 2), ("rand-k,0.01", 0.3, 3), ("rand-k,0.1", 0.4, 4)];
+        let chart = answer(Figure::Final, &sweep(axes, &runs)).unwrap();
+        assert_eq!((chart.x.label.as_str(), chart.names.join(" ").as_str()), ("uplink ratio", "rand-k top-k"));
+        assert!(chart.panels[0].lines.iter().all(|line| line.points.len() == 2));
+    }
+
+    #[test]
+    fn the_pareto_figure_marks_the_settings_that_no_other_beats() {
+        let chart = answer(Figure::Pareto, &operators()).unwrap();
+        assert_eq!(
+            chart.names,
+            ["identity", "qsgd, levels 1", "qsgd, levels 7", "top-k, ratio 0.01", "top-k, ratio 0.1"]
+        );
+        assert_eq!((chart.front, chart.families), (vec![2, 3, 4], vec![0, 1, 1, 2, 2]));
+        assert_eq!((chart.reference.as_deref(), chart.panels[0].reference.len()), (Some("Pareto front"), 5));
+        // All bits, up and down.
+        assert_eq!(chart.panels[0].lines[3].points[0].x, 1_804.0);
+    }
+
+    #[test]
+    fn one_group_has_no_pareto_front() {
+        let tables = sweep("uplink.operator", &[("sign", 0.5, 100)]);
+        let error = answer(Figure::Pareto, &tables).unwrap_err();
+        assert!(matches!(&error, PlotError::NoValues(text) if text.contains("only one")), "{error}");
+    }
+}

@@ -122,7 +122,7 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
 /// Refuses a figure whose lines could not be told apart, or that compares nothing.
 fn check_lines(lines: usize, question: &Question) -> Result<(), PlotError> {
     if lines > LINES {
-        return Err(PlotError::input(format!(
+        return Err(PlotError::TooManyLines(format!(
             "the figure would have {lines} lines, but no more than {LINES} can be told apart: choose fewer columns with \
              --group, or spread them over panels with --facet"
         )));
@@ -412,13 +412,14 @@ fn subtitle(seeds: &[usize], question: &Question) -> String {
             "Means of {least} to {most} seeds; {bands}: 95 % confidence of the mean, for 2 seeds from one to the other"
         ),
     };
-    let front = if question.front { "Bold: no other has more with fewer bits" } else { "" };
+    let front = if question.front { "Bold: no other is better with fewer bits" } else { "" };
     [text.as_str(), front].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::{Log, Shape, draw};
 
     fn trace(seed: &str, readings: &[(f64, f64, f64)]) -> Trace {
         let readings = readings.iter().map(|&(key, x, y)| Reading { key, x, y, deviation: 0.0, gap: None }).collect();
@@ -437,5 +438,97 @@ mod tests {
         assert_eq!(means, [(110.0, 0.30000000000000004), (220.0, 0.5), (330.0, 0.7)]);
         assert_eq!((points[1].low, points[1].high), (0.4, 0.6));
         assert!(notes[0].contains("`top-k`") && notes[0].ends_with("goes, 3"), "{notes:?}");
+    }
+    fn tables(text: &str) -> Vec<Table> {
+        Table::parse(std::path::Path::new("sweep.csv"), text.as_bytes(), &mut Vec::new()).expect("a table")
+    }
+
+    /// A table of rounds: run, seed, round, accuracy, loss, bits.
+    fn rounds(rows: &[&str]) -> Vec<Table> {
+        let head = "uplink.operator,run,seed,round,test_accuracy,test_loss,cumulative_uplink_bits\n";
+        tables(&rows.iter().fold(head.to_owned(), |text, row| text + row + "\n"))
+    }
+
+    fn ask(x: &str, y: &str, log_y: bool) -> Question {
+        Question { x: x.to_owned(), y: y.to_owned(), log: Log { x: false, y: log_y }, ..Question::default() }
+    }
+
+    fn pieces(chart: &Chart) -> Vec<Vec<f64>> {
+        let lines = chart.panels.iter().flat_map(|panel| &panel.lines);
+        lines.map(|line| line.points.iter().map(|point| point.x).collect()).collect()
+    }
+
+    #[test]
+    fn what_a_logarithmic_axis_cannot_show_is_left_out_and_counted() {
+        let rows = ["top-k,a,0,1,,0,1", "top-k,a,0,2,,-3,2", "top-k,a,0,3,,0.5,3", "top-k,a,0,4,,0.25,4"];
+        let chart = chart(&rounds(&rows), &ask("round", "test_loss", true)).unwrap();
+        assert_eq!(pieces(&chart), [[3.0, 4.0]]);
+        assert!(chart.notes[0].contains("2 rows are left out") && chart.notes[0].contains("logarithmic"), "{chart:?}");
+        let error = super::chart(&rounds(&rows[..2]), &ask("round", "test_loss", true)).unwrap_err();
+        assert!(matches!(&error, PlotError::NoValues(text) if text.contains("above zero")), "{error}");
+        // The same values have their place on a linear axis.
+        assert!(super::chart(&rounds(&rows[..2]), &ask("round", "test_loss", false)).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn values_that_are_not_finite_break_the_line_and_empty_cells_do_not() {
+        let values = ["0.5", "0.4", "NaN", "0.3", "", "0.2", "inf", "-inf", "0.1"];
+        let rows: Vec<String> = values.iter().zip(1..).map(|(y, i)| format!("top-k,a,0,{i},,{y},{i}")).collect();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let chart = chart(&rounds(&rows), &ask("round", "test_loss", false)).unwrap();
+        assert_eq!(pieces(&chart), [vec![1.0, 2.0], vec![4.0, 6.0], vec![9.0]]);
+        assert!(chart.notes[0].contains("3 rows are left out") && chart.notes[0].contains("not finite"), "{chart:?}");
+        let scene = draw(&chart, None);
+        let all = scene.shapes.iter().flat_map(|shape| match shape {
+            Shape::Line { points, .. } | Shape::Area { points, .. } => points.clone(),
+            Shape::Text { at, .. } => vec![*at],
+        });
+        assert!(all.into_iter().all(|(x, y)| x.is_finite() && y.is_finite()));
+        // One name, however many pieces.
+        assert_eq!((chart.names.len(), chart.families.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_gap_of_one_seed_is_a_gap_of_the_mean() {
+        let rows = [
+            "x,a,0,1,,0.5,1",
+            "x,a,0,2,,NaN,2",
+            "x,a,0,3,,0.3,3",
+            "x,b,1,1,,0.7,1",
+            "x,b,1,2,,0.6,2",
+            "x,b,1,3,,0.5,3",
+        ];
+        let of_rounds = chart(&rounds(&rows), &ask("round", "test_loss", false)).unwrap();
+        assert_eq!(pieces(&of_rounds), [[1.0], [3.0]]);
+        // A run that ends without a value has no end, and the mean of the others would flatter.
+        let last = Question { last: true, ..ask("round", "test_loss", false) };
+        let rows = ["x,a,0,1,,0.5,1", "x,a,0,2,,NaN,2", "x,b,1,1,,0.7,1", "x,b,1,2,,0.6,2", "y,c,0,2,,0.6,2"];
+        let ends = chart(&rounds(&rows), &last).unwrap();
+        assert_eq!((ends.names, ends.notes.len()), (vec!["y".to_owned()], 1));
+    }
+
+    #[test]
+    fn one_row_is_a_figure() {
+        let tables = rounds(&["top-k,a,0,1,0.5,1.0,8000"]);
+        for (x, log) in [("round", false), ("cumulative_uplink_bits", true)] {
+            let chart =
+                chart(&tables, &Question { log: Log { x: log, y: log }, ..ask(x, "test_accuracy", log) }).unwrap();
+            let scene = draw(&chart, None);
+            assert_eq!(scene.hints.len(), 1);
+            let labels = scene.shapes.iter().filter(|shape| matches!(shape, Shape::Text { .. })).count();
+            assert!(labels >= 5, "{scene:?}");
+        }
+    }
+
+    #[test]
+    fn more_lines_than_can_be_told_apart_are_refused_with_a_way_out() {
+        let rows = |n: usize| (0..n).map(|i| format!("operator-{i},run-{i},0,1,0.5,1,8000")).collect::<Vec<_>>();
+        let tables = |n: usize| rounds(&rows(n).iter().map(String::as_str).collect::<Vec<_>>());
+        let question = ask("round", "test_accuracy", false);
+        assert_eq!(chart(&tables(LINES), &question).unwrap().names.len(), LINES);
+        let error = chart(&tables(LINES + 1), &question).unwrap_err();
+        let told = ["101 lines", "100", "--group", "--facet"];
+        assert!(told.iter().all(|wanted| error.to_string().contains(wanted)), "{error}");
+        assert!(matches!(error, PlotError::TooManyLines(_)));
     }
 }

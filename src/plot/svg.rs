@@ -135,11 +135,28 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::Colour;
 
     #[test]
     fn numbers_are_short_and_text_is_escaped() {
         let numbers = [0.0, -0.001, 1.0, 12.345, 100.0, 0.5].map(number);
         assert_eq!(numbers, ["0", "0", "1", "12.35", "100", "0.5"].map(str::to_owned));
         assert_eq!(escape("a<b & \"c\"\n"), "a&lt;b &amp; &quot;c&quot;?");
+    }
+
+    #[test]
+    fn boxes_of_text_stay_inside_the_drawing() {
+        let corners = [(0.0, 0.0), (400.0, 0.0), (0.0, 300.0), (400.0, 300.0), (200.0, 150.0)];
+        let hint =
+            |at| Hint { at, radius: 9.0, colour: Colour(0), lines: vec!["uplink traffic: 798,560 bits".to_owned(); 4] };
+        let scene = Scene { width: 400.0, height: 300.0, shapes: Vec::new(), hints: corners.map(hint).to_vec() };
+        let text = inline(&scene, "a");
+        let boxes: Vec<&str> = text.split("<rect x=").skip(1).collect();
+        assert_eq!(boxes.len(), corners.len());
+        for one in boxes {
+            let [x, y, width, height] = [1, 3, 5, 7]
+                .map(|i| one.split('"').nth(i).and_then(|text| text.parse::<f64>().ok()).expect("a number"));
+            assert!(x >= 0.0 && y >= 0.0 && x + width <= 400.0 && y + height <= 300.0, "{one}");
+        }
     }
 }

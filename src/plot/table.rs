@@ -155,7 +155,12 @@ impl Table {
     /// The tables of a file, one a run.
     fn read(path: &Path, notes: &mut Vec<String>) -> Result<Vec<Self>, PlotError> {
         let bytes = fs::read(path).map_err(|error| PlotError::input(error.to_string()))?;
-        let whole = whole_lines(&bytes);
+        Self::parse(path, &bytes, notes)
+    }
+
+    /// The tables of the bytes of a file.
+    pub(super) fn parse(path: &Path, bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<Self>, PlotError> {
+        let whole = whole_lines(bytes);
         if !bytes[whole.len()..].trim_ascii().is_empty() {
             notes.push(format!(
                 "the last line of `{}` does not end in a line break and may be torn: it is not used",
@@ -175,7 +180,7 @@ impl Table {
             Kind::Other
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let source = format!("{name} sha256:{}", &sha256(&bytes)[..16]);
+        let source = format!("{name} sha256:{}", &sha256(bytes)[..16]);
         let all = Self { path: path.to_owned(), kind, columns, rows, settings: BTreeMap::new(), source };
         match kind {
             _ if all.rows.is_empty() => Ok(Vec::new()),
