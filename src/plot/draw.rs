@@ -209,7 +209,7 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
         }
         if size <= SMALLEST {
             // Names that are still too long are cut short rather than drawn beyond the edge, or stand closer together.
-            let room = 0.6 * body.width;
+            let room = (0.6 * body.width).min(inner.width - 40.0 - GAP);
             let columns = columns.min((room / 60.0) as usize).max(1);
             let width = width.min(room / columns as f64);
             return Names::Legend { size, columns, width };

@@ -1,4 +1,4 @@
-//! A page that needs nothing else: text, tables and figures in one file, readable without a network and without scripts.
+//! A page that needs nothing else: text, tables and figures in one file, readable without network and scripts.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub struct Section {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A figure, whose points say their values when one points at them; its notes stand below it.
-    Chart(Chart),
+    Chart(Box<Chart>),
     /// A table; rows that are short have empty cells.
     Table {
         /// Names of columns, and to which side their cells lean.
@@ -51,7 +51,7 @@ pub enum Align {
 /// The same arguments give the same bytes. Whatever they hold is shown as text; nothing is fetched or run.
 pub fn page(title: &str, question: &str, sections: &[Section]) -> String {
     let charts = sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
-        Block::Chart(chart) => Some(chart),
+        Block::Chart(chart) => Some(chart.as_ref()),
         _ => None,
     });
     let mut sources: Vec<&String> = charts.flat_map(|chart| &chart.sources).collect();
@@ -67,8 +67,9 @@ pub fn page(title: &str, question: &str, sections: &[Section]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"{MAKER}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"about\" content=\"{}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
-         <h1>{title}</h1>\n{question}{}</header>\n<main>\n{parts}</main>\n<footer>Made by {MAKER}</footer>\n</body>\n</html>\n",
+         <meta name=\"about\" content=\"{}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<header>\n<h1>{title}</h1>\n{question}{}</header>\n<main>\n{parts}</main>\n\
+         <footer>Made by {MAKER}</footer>\n</body>\n</html>\n",
         escape(&about),
         contents(sections),
         title = escape(title),
@@ -130,13 +131,15 @@ fn table(columns: &[(String, Align)], rows: &[Vec<String>]) -> String {
     };
     let rows: String = rows.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\" tabindex=\"0\">\n<table>\n<thead>\n<tr>{heads}</tr>\n</thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
+        "<div class=\"scroll\" tabindex=\"0\">\n<table>\n<thead>\n<tr>{heads}</tr>\n</thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</div>\n"
     )
 }
 
 /// How the page looks: as wide as the screen allows, dark where the reader prefers it, figures on white always.
 const STYLE: &str = "\
-:root { color-scheme: light dark; --ink: #222222; --faint: #5c5c5c; --ground: #ffffff; --soft: #f4f5f6; --line: #dcdfe2; --link: #0060a0; }
+:root { color-scheme: light dark;
+  --ink: #222222; --faint: #5c5c5c; --ground: #ffffff; --soft: #f4f5f6; --line: #dcdfe2; --link: #0060a0; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e6e6; --faint: #a6a6a6; --ground: #16181a; --soft: #212427; --line: #3a3f44; --link: #7cc4f5; }
 }
@@ -160,13 +163,15 @@ th, td { text-align: left; padding: .35rem .75rem; border-bottom: 1px solid var(
 th { background: var(--soft); font-weight: 600; }
 tbody tr:last-child td { border-bottom: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .75rem 1rem; overflow-x: auto;
-  font: .85rem/1.45 ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; overflow-wrap: normal; }
+pre { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .75rem 1rem;
+  overflow-x: auto; overflow-wrap: normal;
+  font: .85rem/1.45 ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
 dl { margin: .75rem 0; display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: .5rem 1.5rem; }
 dl div { border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
 dt { color: var(--faint); font-size: .85rem; }
 dd { margin: 0; overflow-wrap: anywhere; }
-footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--faint); font-size: .85rem; }
+footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line);
+  color: var(--faint); font-size: .85rem; }
 .hints > g { outline: none; }
 .hints > g > circle { fill: transparent; }
 .hints > g > g { visibility: hidden; pointer-events: none; }
@@ -218,8 +223,8 @@ mod tests {
     fn sections() -> Vec<Section> {
         let section = |heading: &str, block| Section { heading: heading.to_owned(), blocks: vec![block] };
         vec![
-            section("Accuracy", Block::Chart(chart())),
-            section("Accuracy again", Block::Chart(chart())),
+            section("Accuracy", Block::Chart(Box::new(chart()))),
+            section("Accuracy again", Block::Chart(Box::new(chart()))),
             section(
                 "Runs",
                 Block::Table {

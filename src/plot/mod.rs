@@ -1,8 +1,9 @@
 //! Figures from CSV alone: read -> series -> chart -> scene -> file.
 //!
-//! [`read`] finds tables, a [`Question`] names the columns to show, [`chart`] makes lines with bands of them, and [`save`]
-//! draws a [`Chart`] as SVG or PNG. The same CSV gives the same bytes. Settings that stand in a `scenario.toml` beside a
-//! `rounds.csv` are columns of that table too: without them runs of different ratios could not be told apart.
+//! [`read`] finds tables, a [`Question`] names the columns to show, [`chart`] makes lines with bands of them, and
+//! [`save`] draws a [`Chart`] as SVG or PNG; a [`page`] holds several of them with tables and text. The same CSV gives
+//! the same bytes. Settings that stand in a `scenario.toml` beside a `rounds.csv`, or in the table of a sweep left of
+//! the run, are columns too: without them runs of different ratios could not be told apart.
 
 mod chart;
 mod draw;

@@ -187,8 +187,8 @@ enum Strength {
     Several,
 }
 
-/// The numeric setting in which runs differ, a ratio before others. Those in which runs of one operator differ come first,
-/// as long as they are the same for all operators that have any.
+/// The numeric setting in which runs differ, a ratio before others. Those in which runs of one operator differ come
+/// first, as long as they are the same for all operators that have any.
 fn strength(tables: &[Table]) -> Strength {
     let all: Vec<&Table> = tables.iter().collect();
     let operator = |table: &Table| table.settings.get("uplink.operator").cloned();

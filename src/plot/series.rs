@@ -42,10 +42,14 @@ struct Trace {
 /// Values of the columns that tell panels apart, and of those that tell lines apart.
 type Place = (Vec<String>, Vec<String>);
 
+/// Lines, or pieces of them, by the values that tell them apart.
+type Pieces<'a> = Vec<(&'a [String], Vec<Point>)>;
+
 /// Answers a question from tables of one kind.
 ///
 /// # Errors
-/// If a column is missing or holds no numbers, if no row has both values, or if there are more lines than can be told apart.
+/// If a column is missing or holds no numbers, if no row has both values, or if more lines than can be told apart were
+/// needed.
 pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> {
     let (x, y) = (Sum::new(tables, &question.x)?, Sum::new(tables, &question.y)?);
     let all = |names: &[String]| names.iter().map(|name| resolve(tables, name)).collect::<Result<Vec<_>, _>>();
@@ -58,38 +62,19 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
     let mut traces = traces(tables, question, &x, &y, &facet, &group)?;
     drop_repetitions(tables, &mut traces, &mut notes);
     tell_gaps(&traces, question, &mut notes);
-    let mut panels: Vec<(Vec<String>, Vec<(&[String], Vec<Point>)>)> = Vec::new();
     let mut seeds = Vec::new();
-    for ((facets, place), of_seeds) in &traces {
-        let name = group::names(&group, &[place.as_slice()]).remove(0);
-        let points = match question.last {
-            true => ends(of_seeds, &mut seeds),
-            false => {
-                seeds.push(of_seeds.len());
-                combine(of_seeds, &name, &mut notes)
-            }
-        };
-        if panels.iter().all(|(key, _)| key != facets) {
-            panels.push((facets.clone(), Vec::new()));
-        }
-        let panel = panels.iter_mut().find(|(key, _)| key == facets).expect("it has just been made");
-        let is_gap = |point: &Point| !(point.x.is_finite() && point.y.is_finite());
-        let pieces = points.split(is_gap).filter(|piece| !piece.is_empty());
-        panel.1.extend(pieces.map(|piece| (place.as_slice(), piece.to_vec())));
-    }
-    panels.retain(|(_, lines)| !lines.is_empty());
-    panels.sort_by(|a, b| natural(&a.0, &b.0));
+    let panels = pieces(&traces, question, &group, &mut seeds, &mut notes);
     let mut rows: Vec<&[String]> = panels.iter().flat_map(|(_, lines)| lines.iter().map(|(place, _)| *place)).collect();
     rows.sort_by(|a, b| natural(a, b));
     rows.dedup();
     check_lines(rows.len(), question)?;
     let panels = panels.into_iter().map(|(facets, lines)| {
-        let title = group::names(&facet, &[facets.as_slice()]).remove(0);
+        let title = group::names(&facet, &[facets]).remove(0);
         let place = |row: &[String]| rows.iter().position(|other| *other == row).expect("every line has a name");
         let mut lines: Vec<Line> = lines.into_iter().map(|(row, points)| Line { name: place(row), points }).collect();
         lines.sort_by_key(|line| line.name);
         let reference = match question.reference {
-            Some(column) => bound(tables, &x, column, &facet, &facets, question.log.y),
+            Some(column) => bound(tables, &x, column, &facet, facets, question.log.y),
             None => Vec::new(),
         };
         Panel { title: if facet.is_empty() { String::new() } else { title }, lines, reference }
@@ -119,12 +104,38 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
     })
 }
 
+/// The lines of every panel, those that are broken as several pieces; how many seeds a line has is added to `seeds`.
+fn pieces<'a>(
+    traces: &'a BTreeMap<Place, Vec<Trace>>,
+    question: &Question,
+    group: &[String],
+    seeds: &mut Vec<usize>,
+    notes: &mut Vec<String>,
+) -> Vec<(&'a [String], Pieces<'a>)> {
+    let mut panels: BTreeMap<&[String], Pieces<'_>> = BTreeMap::new();
+    for ((facets, place), of_seeds) in traces {
+        let points = if question.last {
+            ends(of_seeds, seeds)
+        } else {
+            seeds.push(of_seeds.len());
+            let name = group::names(group, &[place.as_slice()]).remove(0);
+            combine(of_seeds, &name, notes)
+        };
+        let is_gap = |point: &Point| !(point.x.is_finite() && point.y.is_finite());
+        let pieces = points.split(is_gap).filter(|piece| !piece.is_empty());
+        panels.entry(facets).or_default().extend(pieces.map(|piece| (place.as_slice(), piece.to_vec())));
+    }
+    let mut panels: Vec<_> = panels.into_iter().filter(|(_, pieces)| !pieces.is_empty()).collect();
+    panels.sort_by(|a, b| natural(a.0, b.0));
+    panels
+}
+
 /// Refuses a figure whose lines could not be told apart, or that compares nothing.
 fn check_lines(lines: usize, question: &Question) -> Result<(), PlotError> {
     if lines > LINES {
         return Err(PlotError::TooManyLines(format!(
-            "the figure would have {lines} lines, but no more than {LINES} can be told apart: choose fewer columns with \
-             --group, or spread them over panels with --facet"
+            "the figure would have {lines} lines, but no more than {LINES} can be told apart: choose fewer columns \
+             with --group, or spread them over panels with --facet"
         )));
     }
     if question.front && lines < 2 {

@@ -50,8 +50,9 @@ fn tip(scene: &Scene, hint: &Hint) -> String {
         let _ = write!(text, "<tspan x=\"{x}\" y=\"{y}\"{bold}>{}</tspan>", escape(line));
     }
     format!(
-        "<g tabindex=\"-1\"><circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/><g><circle cx=\"{x}\" cy=\"{y}\" r=\"4.5\" \
-         stroke=\"{}\"/><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\"/><text>{text}</text></g></g>\n",
+        "<g tabindex=\"-1\"><circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/><g>\
+         <circle cx=\"{x}\" cy=\"{y}\" r=\"4.5\" stroke=\"{}\"/>\
+         <rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\"/><text>{text}</text></g></g>\n",
         hint.colour,
         number(left),
         number(top),

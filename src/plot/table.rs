@@ -43,7 +43,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows.
     pub rows: Vec<StringRecord>,
-    /// Settings of the run, by dotted key, from the file beside it or the columns left of `run`; empty if there are none.
+    /// Settings of the run, by dotted key, from the file beside it or the columns left of `run`; empty if there are
+    /// none.
     pub settings: BTreeMap<String, String>,
     /// The name of the run, else name and digest of the file.
     pub source: String,
