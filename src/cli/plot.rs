@@ -111,7 +111,9 @@ pub(super) fn plot(arguments: &Arguments) -> u8 {
             complain(&message);
             FAILED
         }
-        Err(PlotError::Input(message) | PlotError::NoValues(message)) => refuse([Failure::input(message).refusal]),
+        Err(PlotError::Input(message) | PlotError::NoValues(message) | PlotError::TooManyLines(message)) => {
+            refuse([Failure::input(message).refusal])
+        }
     }
 }
 

@@ -13,8 +13,12 @@ pub struct Chart {
     pub x: Axis,
     /// The axis upwards.
     pub y: Axis,
-    /// Names of the lines of all panels; a line's number gives its colour.
+    /// Names of the lines of all panels.
     pub names: Vec<String>,
+    /// Which names belong together, such as the strengths of an operator: one number a name. Families differ in colour.
+    pub families: Vec<usize>,
+    /// The names whose points no other beats in both directions, where the figure asks for them.
+    pub front: Vec<usize>,
     /// Name of the reference line, if there is one.
     pub reference: Option<String>,
     /// Panels of equal axes, at least one.
@@ -47,7 +51,7 @@ pub struct Panel {
     pub reference: Vec<(f64, f64)>,
 }
 
-/// One line.
+/// One line, or one piece of a line that is broken where it has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Its place in [`Chart::names`].

@@ -1,14 +1,14 @@
 //! From a chart to a scene: panels, axes, lines, and names that fit.
 
 use super::{
-    Anchor, Axis, Chart, Line, Panel, Point, Scale, Scene, Shape,
-    palette::{Style, style},
+    Anchor, Axis, Chart, Colour, Line, Panel, Point, Scale, Scene, Shape, hint,
+    palette::{Style, styles},
     scene::text_width,
 };
 
-const INK: &str = "#222222";
-const FAINT: &str = "#666666";
-const GRID: &str = "#E4E4E4";
+pub(super) const INK: Colour = Colour(0x22_22_22);
+const FAINT: Colour = Colour(0x66_66_66);
+const GRID: Colour = Colour(0xE4_E4_E4);
 
 /// Sizes of text in pixels.
 const TITLE: f64 = 16.0;
@@ -52,6 +52,14 @@ impl Frame {
     }
 }
 
+/// A point that has a marker.
+pub(super) struct Mark {
+    pub at: (f64, f64),
+    /// Number of its line's name.
+    pub name: usize,
+    pub point: Point,
+}
+
 /// Where the names of lines stand.
 enum Names {
     /// Nowhere: there is one line.
@@ -69,10 +77,13 @@ pub fn draw(chart: &Chart, size: Option<(u32, u32)>) -> Scene {
     let (width, height) = match size {
         Some((width, height)) => (f64::from(width), f64::from(height)),
         None if chart.panels.len() == 1 && chart.names.len() <= 16 => (760.0, 460.0),
-        None if chart.panels.len() == 1 => (900.0, 600.0),
+        // Two columns of names in the smallest letters find room.
+        None if chart.panels.len() == 1 => (900.0, (130.0 + 0.725 * SMALLEST * chart.names.len() as f64).max(600.0)),
         None => (180.0 + 300.0 * across as f64, 110.0 + 240.0 * down as f64),
     };
-    let mut scene = Scene { width, height, shapes: Vec::new() };
+    let mut scene = Scene { width, height, shapes: Vec::new(), hints: Vec::new() };
+    let styles = styles(&chart.families);
+    let mut marks = Vec::new();
     let header = header(&mut scene, chart);
     let body = Frame { left: MARGIN, top: header, width: width - 2.0 * MARGIN, height: height - header - MARGIN };
     let rough = (body.width / across as f64, body.height / down as f64);
@@ -110,7 +121,7 @@ pub fn draw(chart: &Chart, size: Option<(u32, u32)>) -> Scene {
         // The lowest panel of a column carries the labels below it.
         let has_labels = (column == 0, i + across >= chart.panels.len());
         draw_axes(&mut scene, frame, (&scales.0, &scales.1), has_labels);
-        draw_panel(&mut scene, frame, (&scales.0, &scales.1), panel);
+        draw_panel(&mut scene, frame, (&scales.0, &scales.1), panel, &styles, &mut marks);
     }
     draw_labels(&mut scene, chart, inner, (&scales.0, &scales.1), body.left);
     match names {
@@ -118,14 +129,15 @@ pub fn draw(chart: &Chart, size: Option<(u32, u32)>) -> Scene {
         Names::Ends(places) => {
             for (height, name) in places {
                 let text = chart.names[name].clone();
-                scene.text((inner.right() + 8.0, height + 0.35 * TICK), text, TICK, style(name).colour, Anchor::Start);
+                scene.text((inner.right() + 8.0, height + 0.35 * TICK), text, TICK, styles[name].ink, Anchor::Start);
             }
         }
         Names::Legend { size, columns, width } => {
             let frame = Frame { left: inner.right() + GAP, top: inner.top + heading, width, height: inner.height };
-            draw_legend(&mut scene, chart, frame, size, columns);
+            draw_legend(&mut scene, chart, &styles, frame, size, columns);
         }
     }
+    scene.hints = hint::hints(chart, &styles, marks);
     scene
 }
 
@@ -174,7 +186,7 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
     }
     let longest = |size: f64| {
         let names = chart.names.iter().chain(&chart.reference);
-        names.map(|name| text_width(name, size, false)).fold(0.0, f64::max)
+        names.map(|name| text_width(name, size, !chart.front.is_empty())).fold(0.0, f64::max)
     };
     let beside = longest(TICK) + 16.0;
     if chart.panels.len() == 1
@@ -192,7 +204,14 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
         let rows = (body.height / (1.45 * size)).floor().max(1.0) as usize;
         let columns = entries.div_ceil(rows);
         let width = longest(size) + 34.0 + 8.0;
-        if columns as f64 * width <= 0.5 * body.width || size <= SMALLEST {
+        if columns as f64 * width <= 0.5 * body.width {
+            return Names::Legend { size, columns, width };
+        }
+        if size <= SMALLEST {
+            // Names that are still too long are cut short rather than drawn beyond the edge, or stand closer together.
+            let room = (0.6 * body.width).min(inner.width - 40.0 - GAP);
+            let columns = columns.min((room / 60.0) as usize).max(1);
+            let width = width.min(room / columns as f64);
             return Names::Legend { size, columns, width };
         }
         size = (size - 0.5).max(SMALLEST);
@@ -204,7 +223,12 @@ fn place_names(chart: &Chart, scales: (&Scale, &Scale), inner: Frame, body: Fram
 fn ends(chart: &Chart, scales: (&Scale, &Scale), frame: Frame) -> Option<Vec<(f64, usize)>> {
     let line_height = 1.25 * TICK;
     let mut wanted = Vec::new();
-    for line in &chart.panels.first()?.lines {
+    let lines = &chart.panels.first()?.lines;
+    for (i, line) in lines.iter().enumerate() {
+        // A broken line ends where its last piece does.
+        if lines.get(i + 1).is_some_and(|next| next.name == line.name) {
+            continue;
+        }
         let last = line.points.last()?;
         let (x, y) = frame.at(scales, (last.x, last.y));
         if frame.right() - x > 0.08 * frame.width {
@@ -263,15 +287,24 @@ fn draw_axes(scene: &mut Scene, frame: Frame, (x, y): (&Scale, &Scale), (has_y, 
     scene.line(&corner, INK, 0.9);
 }
 
-fn draw_panel(scene: &mut Scene, frame: Frame, scales: (&Scale, &Scale), panel: &Panel) {
+fn draw_panel(
+    scene: &mut Scene,
+    frame: Frame,
+    scales: (&Scale, &Scale),
+    panel: &Panel,
+    styles: &[Style],
+    marks: &mut Vec<Mark>,
+) {
     if !panel.title.is_empty() {
         scene.text((frame.left, frame.top - 0.5 * TICK), panel.title.clone(), TICK, INK, Anchor::Start);
     }
     for Line { name, points } in &panel.lines {
         let edge = |pick: fn(&Point) -> f64| points.iter().map(move |point| frame.at(scales, (point.x, pick(point))));
-        if points.iter().any(|point| point.low < point.high) {
+        if let [only] = points.as_slice() {
+            draw_bar(scene, frame.at(scales, (only.x, only.low)), frame.at(scales, (only.x, only.high)), styles[*name]);
+        } else if points.iter().any(|point| point.low < point.high) {
             let points: Vec<(f64, f64)> = edge(|point| point.high).chain(edge(|point| point.low).rev()).collect();
-            scene.shapes.push(Shape::Area { points, colour: style(*name).colour, opacity: 0.15, edge: false });
+            scene.shapes.push(Shape::Area { points, colour: styles[*name].colour, opacity: 0.15, edge: false });
         }
     }
     let reference: Vec<(f64, f64)> =
@@ -282,13 +315,26 @@ fn draw_panel(scene: &mut Scene, frame: Frame, scales: (&Scale, &Scale), panel: 
     }
     for Line { name, points } in &panel.lines {
         let places: Vec<(f64, f64)> = points.iter().map(|point| frame.at(scales, (point.x, point.y))).collect();
-        draw_line(scene, &places, style(*name));
+        for i in draw_line(scene, &places, styles[*name]) {
+            marks.push(Mark { at: places[i], name: *name, point: points[i] });
+        }
+    }
+}
+
+/// The band of a point alone.
+fn draw_bar(scene: &mut Scene, low: (f64, f64), high: (f64, f64), style: Style) {
+    if low.1 - high.1 > 0.5 {
+        scene.line(&[low, high], style.colour, 1.2);
+        for (x, y) in [low, high] {
+            scene.line(&[(x - MARKER, y), (x + MARKER, y)], style.colour, 1.2);
+        }
     }
 }
 
 /// The first piece of a line that is inside the unit square, up to where the line leaves it.
 fn leave(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let is_inside = |(x, y): (f64, f64)| (0.0..=1.0).contains(&x) && (0.0..=1.0).contains(&y);
+    let inside = -1e-9..=1.0 + 1e-9;
+    let is_inside = |(x, y): (f64, f64)| inside.contains(&x) && inside.contains(&y);
     let mut piece: Vec<(f64, f64)> = Vec::new();
     for place in places {
         if is_inside(*place) {
@@ -307,10 +353,11 @@ fn leave(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 fn reference_line(points: Vec<(f64, f64)>) -> Shape {
-    Shape::Line { points, colour: "#000000", width: 1.2, dash: &[4.0, 3.0] }
+    Shape::Line { points, colour: Colour(0), width: 1.2, dash: &[4.0, 3.0] }
 }
 
-fn draw_line(scene: &mut Scene, places: &[(f64, f64)], style: Style) {
+/// Draws a line and says which of its places are marked, the last first.
+fn draw_line(scene: &mut Scene, places: &[(f64, f64)], style: Style) -> Vec<usize> {
     if places.len() > 1 {
         scene.shapes.push(Shape::Line { points: places.to_vec(), colour: style.colour, width: 1.8, dash: style.dash });
     }
@@ -323,13 +370,14 @@ fn draw_line(scene: &mut Scene, places: &[(f64, f64)], style: Style) {
         }
         if travelled >= MARKER_DISTANCE || i + 1 == places.len() {
             travelled = 0.0;
-            marked.push(*place);
+            marked.push(i);
         }
     }
-    for place in marked.into_iter().rev() {
-        let points = style.marker(place, MARKER);
+    for i in marked.iter().rev() {
+        let points = style.marker(places[*i], MARKER);
         scene.shapes.push(Shape::Area { points, colour: style.colour, opacity: 1.0, edge: true });
     }
+    marked
 }
 
 fn draw_labels(scene: &mut Scene, chart: &Chart, inner: Frame, (x, y): (&Scale, &Scale), left: f64) {
@@ -346,32 +394,51 @@ fn draw_labels(scene: &mut Scene, chart: &Chart, inner: Frame, (x, y): (&Scale, 
     scene.shapes.push(Shape::Text { at, text, size, bold: false, colour: INK, anchor: Anchor::Middle, upwards: true });
 }
 
-fn draw_legend(scene: &mut Scene, chart: &Chart, frame: Frame, size: f64, columns: usize) {
+fn draw_legend(scene: &mut Scene, chart: &Chart, styles: &[Style], frame: Frame, size: f64, columns: usize) {
     let entries = chart.names.len() + usize::from(chart.reference.is_some());
     let rows = entries.div_ceil(columns);
+    // A drawing that is too low for its names has them closer together.
+    let step = (1.45 * size).min((scene.height - MARGIN - frame.top) / rows as f64);
     for (i, name) in chart.names.iter().chain(&chart.reference).enumerate() {
         let left = frame.left + (i / rows) as f64 * frame.width;
-        let middle = frame.top + (i % rows) as f64 * 1.45 * size + 0.5 * size;
+        let middle = frame.top + (i % rows) as f64 * step + 0.5 * size;
         let sample = [(left, middle), (left + 26.0, middle)];
-        match i < chart.names.len() {
-            true => {
-                let Style { colour, dash, .. } = style(i);
-                scene.shapes.push(Shape::Line { points: sample.to_vec(), colour, width: 1.8, dash });
-                let points = style(i).marker((left + 13.0, middle), MARKER);
+        match styles.get(i) {
+            Some(style) => {
+                let Style { colour, dash, .. } = *style;
+                // Points alone have no line.
+                if chart.front.is_empty() {
+                    scene.shapes.push(Shape::Line { points: sample.to_vec(), colour, width: 1.8, dash });
+                }
+                let points = style.marker((left + 13.0, middle), MARKER);
                 scene.shapes.push(Shape::Area { points, colour, opacity: 1.0, edge: true });
             }
-            false => scene.shapes.push(reference_line(sample.to_vec())),
+            None => scene.shapes.push(reference_line(sample.to_vec())),
         }
-        scene.text((left + 33.0, middle + 0.36 * size), name.clone(), size, INK, Anchor::Start);
+        let bold = chart.front.contains(&i);
+        let colour = if chart.front.is_empty() || bold || i >= styles.len() { INK } else { FAINT };
+        let text = fitting(name, size, bold, frame.width - 33.0 - 4.0);
+        let at = (left + 33.0, middle + 0.36 * size);
+        scene.shapes.push(Shape::Text { at, text, size, bold, colour, anchor: Anchor::Start, upwards: false });
     }
 }
 
+/// A text, cut short where it is too long.
+fn fitting(text: &str, size: f64, bold: bool, room: f64) -> String {
+    if text_width(text, size, bold) <= room {
+        return text.to_owned();
+    }
+    let signs: Vec<char> = text.chars().collect();
+    let short = |n: usize| signs[..n].iter().collect::<String>() + "…";
+    (1..signs.len()).rev().map(short).find(|text| text_width(text, size, bold) <= room).unwrap_or_default()
+}
+
 impl Scene {
-    fn line(&mut self, points: &[(f64, f64)], colour: &'static str, width: f64) {
+    fn line(&mut self, points: &[(f64, f64)], colour: Colour, width: f64) {
         self.shapes.push(Shape::Line { points: points.to_vec(), colour, width, dash: &[] });
     }
 
-    fn text(&mut self, at: (f64, f64), text: String, size: f64, colour: &'static str, anchor: Anchor) {
+    fn text(&mut self, at: (f64, f64), text: String, size: f64, colour: Colour, anchor: Anchor) {
         self.shapes.push(Shape::Text { at, text, size, bold: false, colour, anchor, upwards: false });
     }
 }
@@ -397,6 +464,8 @@ mod tests {
             x: axis("x"),
             y: axis("y"),
             names: (0..lines).map(|name| format!("operator number {name}, ratio 0.01")).collect(),
+            families: (0..lines).map(|line| line / 5).collect(),
+            front: Vec::new(),
             reference: None,
             panels: vec![panel; panels],
             sources: Vec::new(),
@@ -412,9 +481,13 @@ mod tests {
 
     #[test]
     fn everything_stays_inside_and_no_two_names_overlap() {
-        for (lines, panels) in [(1, 1), (3, 1), (12, 1), (30, 1), (60, 1), (8, 2), (30, 6)] {
+        for (lines, panels) in [(1, 1), (3, 1), (12, 1), (30, 1), (60, 1), (100, 1), (8, 2), (30, 6)] {
             let scene = draw(&chart(lines, panels), None);
             let mut texts: Vec<(f64, f64, f64, f64)> = Vec::new();
+            let is_named = |name: &String| {
+                scene.shapes.iter().any(|shape| matches!(shape, Shape::Text { text, .. } if text == name))
+            };
+            assert!(lines == 1 || chart(lines, panels).names.iter().all(is_named), "{lines}, {panels}");
             for shape in &scene.shapes {
                 match shape {
                     Shape::Line { points, .. } | Shape::Area { points, .. } => {
@@ -437,6 +510,16 @@ mod tests {
                         texts.push((left, *y, width, *size));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_find_no_room_are_cut_short_inside_a_small_drawing() {
+        let scene = draw(&chart(100, 1), Some((260, 200)));
+        for shape in &scene.shapes {
+            if let Shape::Text { at, text, size, bold, anchor: Anchor::Start, upwards: false, .. } = shape {
+                assert!(at.0 + text_width(text, *size, *bold) <= scene.width && at.1 <= scene.height, "{shape:?}");
             }
         }
     }

@@ -7,7 +7,7 @@ use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pi
 use ttf_parser::OutlineBuilder;
 
 use super::{
-    Anchor, Scene, Shape,
+    Anchor, Colour, Scene, Shape,
     scene::{face, glyph, text_width},
 };
 
@@ -81,14 +81,14 @@ fn paint(pixmap: &mut Pixmap, shape: &Shape) {
                 dash: if dash.is_empty() { None } else { StrokeDash::new(dash, 0.0) },
                 ..Stroke::default()
             };
-            pixmap.stroke_path(&path, &ink(colour, 1.0), &stroke, scaled, None);
+            pixmap.stroke_path(&path, &ink(*colour, 1.0), &stroke, scaled, None);
         }
         Shape::Area { points, colour, opacity, edge } => {
             let Some(path) = path(points, true) else { return };
-            pixmap.fill_path(&path, &ink(colour, *opacity), FillRule::Winding, scaled, None);
+            pixmap.fill_path(&path, &ink(*colour, *opacity), FillRule::Winding, scaled, None);
             if *edge {
                 let stroke = Stroke { width: 0.8, ..Stroke::default() };
-                pixmap.stroke_path(&path, &ink("#ffffff", 1.0), &stroke, scaled, None);
+                pixmap.stroke_path(&path, &ink(Colour(0xFF_FF_FF), 1.0), &stroke, scaled, None);
             }
         }
         Shape::Text { at, text, size, bold, colour, anchor, upwards } => {
@@ -104,16 +104,15 @@ fn paint(pixmap: &mut Pixmap, shape: &Shape) {
                 .post_concat(Transform::from_rotate(turn))
                 .post_translate(at.0 as f32, at.1 as f32)
                 .post_concat(scaled);
-            pixmap.fill_path(&path, &ink(colour, 1.0), FillRule::Winding, transform, None);
+            pixmap.fill_path(&path, &ink(*colour, 1.0), FillRule::Winding, transform, None);
         }
     }
 }
 
-fn ink(colour: &str, opacity: f64) -> Paint<'static> {
-    let part =
-        |from: usize| colour.get(from..from + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
+fn ink(colour: Colour, opacity: f64) -> Paint<'static> {
+    let [red, green, blue] = colour.parts();
     let mut paint = Paint { anti_alias: true, ..Paint::default() };
-    paint.set_color_rgba8(part(1), part(3), part(5), (255.0 * opacity).round() as u8);
+    paint.set_color_rgba8(red, green, blue, (255.0 * opacity).round() as u8);
     paint
 }
 

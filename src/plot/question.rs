@@ -1,6 +1,8 @@
 //! What a figure asks: which columns, and how they are shown.
 
-use super::{Kind, Table, table::last_part};
+use std::collections::BTreeSet;
+
+use super::{Kind, Table, group::differences, table::last_part};
 
 /// Which way bits went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +47,12 @@ pub enum Figure {
     Loss,
     /// Distance to the optimum against cumulative bits.
     Distance,
-    /// Accuracy at the end against the ratio.
+    /// Accuracy against simulated time.
+    Time,
+    /// Accuracy at the end against the ratio, or against bits.
     Final,
+    /// Accuracy at the end against all bits, and what no other setting beats.
+    Pareto,
     /// Error of operators against their bits, and what no operator can beat.
     Laboratory,
 }
@@ -66,18 +72,28 @@ pub struct Question {
     pub log: Log,
     /// Heading; made from the axes if absent.
     pub title: Option<String>,
-    /// Whether only the last value of every run counts.
+    /// Whether only the last value of every run counts; runs that differ in the seed alone are one point.
     pub last: bool,
     /// Column with the standard error of `y`.
     pub deviation: Option<&'static str>,
     /// Column with a bound for `y`.
     pub reference: Option<&'static str>,
+    /// Whether the points that no other beats in both directions are joined.
+    pub front: bool,
 }
 
 impl Figure {
     /// All of them, the most telling first.
-    pub const ALL: [Self; 6] =
-        [Self::AccuracyBits, Self::AccuracyRounds, Self::Loss, Self::Distance, Self::Final, Self::Laboratory];
+    pub const ALL: [Self; 8] = [
+        Self::AccuracyBits,
+        Self::AccuracyRounds,
+        Self::Loss,
+        Self::Distance,
+        Self::Time,
+        Self::Final,
+        Self::Pareto,
+        Self::Laboratory,
+    ];
 
     /// Its name, also that of its files.
     pub fn name(self) -> &'static str {
@@ -86,7 +102,9 @@ impl Figure {
             Self::AccuracyRounds => "accuracy-rounds",
             Self::Loss => "loss",
             Self::Distance => "distance",
+            Self::Time => "time",
             Self::Final => "final",
+            Self::Pareto => "pareto",
             Self::Laboratory => "laboratory",
         }
     }
@@ -98,7 +116,9 @@ impl Figure {
             Self::AccuracyRounds => "Test accuracy against rounds",
             Self::Loss => "Test loss against cumulative bits",
             Self::Distance => "Distance to the optimum against cumulative bits",
-            Self::Final => "Test accuracy at the end against the ratio, or another setting in which runs differ",
+            Self::Time => "Test accuracy against simulated time",
+            Self::Final => "Test accuracy at the end against the ratio, or what else runs differ in, or bits",
+            Self::Pareto => "Test accuracy at the end against all bits, and the settings that no other beats in both",
             Self::Laboratory => "Error of operators against their bits, with the lower bound",
         }
     }
@@ -125,8 +145,17 @@ impl Figure {
             Self::Loss => of(bits.columns(), "test_loss", true, false),
             Self::Distance => of(bits.columns(), "distance_to_optimum", false, true),
             Self::Final => {
-                let (x, log) = strength(tables).unwrap_or_else(|| ("uplink.ratio".to_owned(), true));
-                Question { last: true, ..of(&x, "test_accuracy", log, false) }
+                let bits = of(bits.columns(), "test_accuracy", true, false);
+                let question = match strength(tables) {
+                    Strength::One(x, log) => of(&x, "test_accuracy", log, false),
+                    Strength::Several => Question { group: Some(words(tables)), ..bits },
+                    Strength::None => of("uplink.ratio", "test_accuracy", true, false),
+                };
+                Question { last: true, ..question }
+            }
+            Self::Time => of("simulated_seconds", "test_accuracy", true, false),
+            Self::Pareto => {
+                Question { last: true, front: true, ..of(Bits::Total.columns(), "test_accuracy", true, false) }
             }
             Self::Laboratory => {
                 let varies = |name: &&str| {
@@ -149,19 +178,152 @@ impl Figure {
     }
 }
 
-/// The numeric setting in which runs differ, a ratio before others, and whether its range asks for logarithms.
-fn strength(tables: &[Table]) -> Option<(String, bool)> {
-    let range = |key: &String| {
-        let values: Vec<f64> = tables.iter().filter_map(|table| table.settings.get(key)?.parse().ok()).collect();
-        let (low, high) = values
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
-        (high > low).then_some((low, high))
+/// What tells how strongly runs compress.
+enum Strength {
+    None,
+    /// One numeric setting, and whether its range asks for logarithms.
+    One(String, bool),
+    /// A setting of its own for some operators: only bits compare them.
+    Several,
+}
+
+/// The numeric setting in which runs differ, a ratio before others. Those in which runs of one operator differ come
+/// first, as long as they are the same for all operators that have any.
+fn strength(tables: &[Table]) -> Strength {
+    let all: Vec<&Table> = tables.iter().collect();
+    let operator = |table: &Table| table.settings.get("uplink.operator").cloned();
+    let operators: BTreeSet<Option<String>> = tables.iter().map(operator).collect();
+    let of_operators = operators.iter().map(|wanted| {
+        let tables: Vec<&Table> = tables.iter().filter(|table| operator(table) == *wanted).collect();
+        varying(&tables)
+    });
+    let of_operators: Vec<BTreeSet<&String>> = of_operators.filter(|keys| !keys.is_empty()).collect();
+    let keys = match of_operators.split_first() {
+        None => varying(&all),
+        Some((first, others)) => {
+            first.iter().copied().filter(|key| others.iter().all(|keys| keys.contains(key))).collect()
+        }
     };
-    let keys = tables.iter().flat_map(|table| table.settings.keys());
-    let mut keys: Vec<&String> = keys.filter(|key| key.as_str() != "seed" && range(key).is_some()).collect();
-    keys.sort_by_key(|key| (last_part(key) != "ratio", !key.starts_with("uplink."), key.as_str()));
-    let key = keys.first()?;
-    let (low, high) = range(key)?;
-    Some(((*key).clone(), low > 0.0 && high > 20.0 * low))
+    let best = keys.iter().min_by_key(|key| (last_part(key) != "ratio", !key.starts_with("uplink."), key.as_str()));
+    match (best, of_operators.is_empty()) {
+        (Some(key), _) => {
+            let (low, high) = range(&all, key);
+            Strength::One((*key).clone(), low > 0.0 && high > 20.0 * low)
+        }
+        (None, true) => Strength::None,
+        (None, false) => Strength::Several,
+    }
+}
+
+/// The numeric settings in which tables differ, the seed apart.
+fn varying<'a>(tables: &[&'a Table]) -> BTreeSet<&'a String> {
+    let keys = tables.iter().flat_map(|table| table.settings.keys()).filter(|key| key.as_str() != "seed");
+    let varies = |key: &&String| {
+        let (low, high) = range(tables, key);
+        high > low
+    };
+    keys.collect::<BTreeSet<_>>().into_iter().filter(varies).collect()
+}
+
+/// The smallest and the largest number of a setting; the wrong way around if there is none.
+fn range(tables: &[&Table], key: &str) -> (f64, f64) {
+    let values = tables.iter().filter_map(|table| table.settings.get(key)?.parse::<f64>().ok());
+    let values = values.filter(|value| value.is_finite());
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The settings in which runs differ that are no numbers, such as the operator.
+fn words(tables: &[Table]) -> Vec<String> {
+    let is_number = |name: &String| {
+        tables.iter().filter_map(|table| table.settings.get(name)).all(|cell| cell.parse::<f64>().is_ok())
+    };
+    differences(tables, &[]).into_iter().filter(|name| !is_number(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Chart, PlotError, chart};
+
+    /// The end of one run each: its axes, run, seed, accuracy, bits.
+    fn sweep(axes: &str, runs: &[(&str, f64, u64)]) -> Vec<Table> {
+        let mut text = format!(
+            "{axes},run,seed,round,test_accuracy,test_loss,cumulative_uplink_bits,cumulative_downlink_bits,\
+             cumulative_peer_bits,simulated_seconds\n"
+        );
+        for (i, (cells, accuracy, bits)) in runs.iter().enumerate() {
+            for seed in 0u32..2 {
+                let (accuracy, bits) = (accuracy + 0.01 * f64::from(seed), bits + u64::from(8 * seed));
+                text += &format!("{cells},run-{i}-{seed},{seed},1,{accuracy},0.5,{bits},800,0,\n");
+            }
+        }
+        Table::parse(std::path::Path::new("sweep.csv"), text.as_bytes(), &mut Vec::new()).expect("a table")
+    }
+
+    fn operators() -> Vec<Table> {
+        sweep(
+            "uplink.operator,uplink.ratio,uplink.levels",
+            &[
+                ("top-k,0.01,", 0.5, 1_000),
+                ("top-k,0.1,", 0.8, 10_000),
+                ("qsgd,,1", 0.6, 20_000),
+                ("qsgd,,7", 0.9, 40_000),
+                ("identity,,", 0.89, 320_000),
+            ],
+        )
+    }
+
+    fn answer(figure: Figure, tables: &[Table]) -> Result<Chart, PlotError> {
+        chart(tables, &figure.question(Bits::Up, tables))
+    }
+
+    #[test]
+    fn a_sweep_has_these_figures_by_default() {
+        let tables = operators();
+        let suits = |figure: &Figure| figure.suits(Kind::Rounds) && answer(*figure, &tables).is_ok();
+        let names: Vec<&str> = Figure::ALL.into_iter().filter(suits).map(Figure::name).collect();
+        assert_eq!(names, ["accuracy-bits", "accuracy-rounds", "loss", "final", "pareto"]);
+        let error = answer(Figure::Time, &tables).unwrap_err();
+        assert!(matches!(&error, PlotError::NoValues(text) if text.contains("simulated_seconds")), "{error}");
+    }
+
+    #[test]
+    fn operators_with_parameters_of_their_own_are_compared_by_bits_at_the_end() {
+        let chart = answer(Figure::Final, &operators()).unwrap();
+        assert_eq!((chart.x.label.as_str(), chart.x.log), ("uplink traffic", true));
+        assert_eq!(chart.names, ["identity", "qsgd", "top-k"]);
+        let lines = &chart.panels[0].lines;
+        // The seeds of a strength are one point, at their mean bits.
+        assert_eq!(lines[2].points.iter().map(|point| point.x).collect::<Vec<_>>(), [1_004.0, 10_004.0]);
+        assert!((lines[2].points[0].low - 0.5).abs() < 1e-9 && (lines[2].points[0].high - 0.51).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_parameter_that_all_operators_have_is_the_axis_at_the_end() {
+        let axes = "uplink.operator,uplink.ratio";
+        let runs = [("top-k,0.01", 0.5, 1), ("top-k,0.1", 0.6, 2), ("rand-k,0.01", 0.3, 3), ("rand-k,0.1", 0.4, 4)];
+        let chart = answer(Figure::Final, &sweep(axes, &runs)).unwrap();
+        assert_eq!((chart.x.label.as_str(), chart.names.join(" ").as_str()), ("uplink ratio", "rand-k top-k"));
+        assert!(chart.panels[0].lines.iter().all(|line| line.points.len() == 2));
+    }
+
+    #[test]
+    fn the_pareto_figure_marks_the_settings_that_no_other_beats() {
+        let chart = answer(Figure::Pareto, &operators()).unwrap();
+        assert_eq!(
+            chart.names,
+            ["identity", "qsgd, levels 1", "qsgd, levels 7", "top-k, ratio 0.01", "top-k, ratio 0.1"]
+        );
+        assert_eq!((chart.front, chart.families), (vec![2, 3, 4], vec![0, 1, 1, 2, 2]));
+        assert_eq!((chart.reference.as_deref(), chart.panels[0].reference.len()), (Some("Pareto front"), 5));
+        // All bits, up and down.
+        assert_eq!(chart.panels[0].lines[3].points[0].x, 1_804.0);
+    }
+
+    #[test]
+    fn one_group_has_no_pareto_front() {
+        let tables = sweep("uplink.operator", &[("sign", 0.5, 100)]);
+        let error = answer(Figure::Pareto, &tables).unwrap_err();
+        assert!(matches!(&error, PlotError::NoValues(text) if text.contains("only one")), "{error}");
+    }
 }

@@ -33,7 +33,8 @@ impl Scale {
     pub fn new(unit: Unit, log: bool, values: impl Iterator<Item = f64>, wanted: usize) -> Self {
         let place = |value: f64| if log { libm::log10(value) } else { value };
         let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.map(place).filter(|value| value.is_finite()) {
+        // Beyond these there would be no room for the difference of two values.
+        for value in values.filter(|value| value.abs() < 1e300).map(place).filter(|value| value.is_finite()) {
             (from, to) = (from.min(value), to.max(value));
         }
         if from > to {
@@ -96,11 +97,19 @@ impl Scale {
         let value = |(exponent, digit): (i32, u8)| f64::from(digit) * decade(exponent) * factor;
         let label =
             |(exponent, digit): (i32, u8)| if in_bytes { bytes(exponent, digit) } else { power(exponent, digit) };
-        let (fine, coarse) = (all(&[1, 2, 5]), all(&[1]));
-        let chosen = if coarse.len() <= 3 && fine.len() <= wanted.max(2) { fine } else { coarse };
-        if chosen.len() < 2 && !in_bytes {
+        let (every, fine, coarse) = (all(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), all(&[1, 2, 5]), all(&[1]));
+        let chosen = match coarse.len() <= 3 && fine.len() <= wanted.max(2) {
+            // Bytes carry their unit in every label, and even steps below would not.
+            true if in_bytes && fine.len() < 3 && every.len() <= wanted.max(3) => every,
+            true => fine,
+            false => coarse,
+        };
+        if chosen.len() < 2 {
             // Less than a decade: even steps serve better.
-            let ticks = even_ticks(libm::pow(10.0, from), libm::pow(10.0, to), wanted);
+            let (factor, name) = if in_bytes { bits_unit(libm::pow(10.0, self.to)) } else { (factor, self.unit) };
+            self.unit = name;
+            let ends = [self.from, self.to].map(|end| libm::pow(10.0, end) / factor);
+            let ticks = even_ticks(ends[0], ends[1], wanted);
             self.ticks = ticks.into_iter().map(|(value, label)| (value * factor, label)).collect();
             return;
         }
@@ -227,6 +236,11 @@ mod tests {
             labels(Unit::Bits, true, &[100.0, 4000.0], 8),
             (["100", "200", "500", "1000", "2000"].map(str::to_owned).to_vec(), "bits")
         );
+        assert_eq!(
+            labels(Unit::Bits, true, &[8.0 * 3.2e8, 8.0 * 6.1e8], 8).0,
+            ["300 MB", "400 MB", "500 MB", "600 MB"]
+        );
+        assert_eq!(labels(Unit::Bits, true, &[8.0 * 5.6e8], 4), (["550", "600"].map(str::to_owned).to_vec(), "MB"));
         assert_eq!(labels(Unit::Plain, true, &[1e-5, 1.0], 6).0, ["10⁻⁵", "10⁻⁴", "0.001", "0.01", "0.1", "1"]);
         assert_eq!(labels(Unit::Plain, true, &[1e-24, 1.0], 4).0, ["10⁻²¹", "10⁻¹⁴", "10⁻⁷", "1"]);
         assert_eq!(labels(Unit::Plain, true, &[0.0, -3.0, 2.0, 50.0], 6).0, ["2", "5", "10", "20", "50"]);

@@ -13,9 +13,49 @@ pub struct Scene {
     pub height: f64,
     /// Shapes, the lowest first.
     pub shapes: Vec<Shape>,
+    /// Places that say more when one points at them, where the medium can.
+    pub hints: Vec<Hint>,
 }
 
-/// A path or a text. Colours are `#RRGGBB`.
+/// A colour as `0xRRGGBB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour(pub u32);
+
+impl std::fmt::Display for Colour {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "#{:06X}", self.0)
+    }
+}
+
+impl Colour {
+    /// Red, green and blue.
+    pub fn parts(self) -> [u8; 3] {
+        let [_, red, green, blue] = self.0.to_be_bytes();
+        [red, green, blue]
+    }
+
+    /// This colour with a share of another in it.
+    pub fn mixed(self, share: f64, other: Self) -> Self {
+        let pairs = self.parts().into_iter().zip(other.parts());
+        let mix = |(a, b): (u8, u8)| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u32;
+        Self(pairs.map(mix).fold(0, |all, part| all << 8 | part))
+    }
+}
+
+/// What a place says when one points at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hint {
+    /// The place.
+    pub at: (f64, f64),
+    /// How near one must point, in pixels.
+    pub radius: f64,
+    /// Colour of the place.
+    pub colour: Colour,
+    /// Lines of text, the first of them the name.
+    pub lines: Vec<String>,
+}
+
+/// A path or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Straight lines through points, as an open line.
@@ -23,7 +63,7 @@ pub enum Shape {
         /// Points.
         points: Vec<(f64, f64)>,
         /// Colour.
-        colour: &'static str,
+        colour: Colour,
         /// Width in pixels.
         width: f64,
         /// Dashes; empty for a solid line.
@@ -34,7 +74,7 @@ pub enum Shape {
         /// Corners.
         points: Vec<(f64, f64)>,
         /// Colour of the inside.
-        colour: &'static str,
+        colour: Colour,
         /// From 0, invisible, to 1.
         opacity: f64,
         /// Whether a thin white edge sets it off.
@@ -51,7 +91,7 @@ pub enum Shape {
         /// Whether it is bold.
         bold: bool,
         /// Colour.
-        colour: &'static str,
+        colour: Colour,
         /// Which end of the text is at its place.
         anchor: Anchor,
         /// Whether it runs upwards.

@@ -63,7 +63,7 @@ fn runs_become_figures_of_means_with_bands_beside_them() {
     let place = four_runs();
     let listed = place.succeed(&["plot", "results"]);
     let names: Vec<&str> = listed.lines().collect();
-    let figures = ["accuracy-bits", "accuracy-rounds", "loss"];
+    let figures = ["accuracy-bits", "accuracy-rounds", "loss", "pareto"];
     let wanted: Vec<String> = figures
         .iter()
         .flat_map(|name| ["svg", "png"].map(|ending| Path::new("results/figures").join(format!("{name}.{ending}"))))
