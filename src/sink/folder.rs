@@ -105,7 +105,9 @@ impl Folder {
         }
         fs::create_dir(path)?;
         write_atomically(&path.join(SCENARIO), scenario_text(plan).as_bytes())?;
-        Self::open(path, plan, manifest(plan, threads), Table::create)
+        let folder = Self::open(path, plan, manifest(plan, threads), Table::create)?;
+        folder.write_manifest()?;
+        Ok(folder)
     }
 
     pub(super) fn open(
@@ -116,7 +118,7 @@ impl Folder {
     ) -> Result<Self, StateError> {
         let wanted = |is_wanted: bool, name| is_wanted.then(|| table(&path.join(name))).transpose();
         let record = &plan.general.record;
-        let folder = Self {
+        Ok(Self {
             path: path.to_owned(),
             rounds: table(&path.join(ROUNDS))?,
             clients: wanted(record.clients, CLIENTS)?,
@@ -125,9 +127,7 @@ impl Folder {
             keeps: plan.general.run.checkpoint_every.is_some(),
             last_round: plan.general.rounds,
             checkpointed: None,
-        };
-        folder.write_manifest()?;
-        Ok(folder)
+        })
     }
 
     /// The folder.

@@ -47,8 +47,6 @@ impl Folder {
                 let texts: Vec<String> = differences.into_iter().map(|(_, text)| text).collect();
                 return Err(foreign(texts.join("; ")));
             }
-        } else {
-            write_atomically(&scenario, scenario_text(plan).as_bytes())?;
         }
         let mut own = manifest(plan, threads);
         let there = manifest_of(path);
@@ -65,7 +63,10 @@ impl Folder {
         let (checkpoint, notes) = folder.last_checkpoint(plan, rows.rows.len() as u32).map_err(foreign)?;
         let round = checkpoint.as_ref().map_or(0, Checkpoint::round);
         for table in [Some(&mut folder.rounds), folder.clients.as_mut(), folder.layers.as_mut()].into_iter().flatten() {
-            table.settle(round);
+            table.settle(round)?;
+        }
+        if !scenario.exists() {
+            write_atomically(&scenario, scenario_text(plan).as_bytes())?;
         }
         let resumed = json!({ "after_round": round, "threads": threads, "unix_seconds": unix_seconds() });
         match own["resumed"].as_array_mut() {

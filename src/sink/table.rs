@@ -77,8 +77,8 @@ impl Table {
         Ok(Self { file, header: StringRecord::new(), replay: VecDeque::new(), is_checked: true })
     }
 
-    /// Opens a file that stops somewhere: a row that was torn is cut off. Until [`Table::settle`] says otherwise all of its rows are
-    /// to come again.
+    /// Opens a file that stops somewhere. All of its rows are to come again until [`Table::settle`] says otherwise, which has to be
+    /// called before a row is added.
     pub fn reopen(path: &Path) -> std::io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         lock(&file)?;
@@ -87,9 +87,6 @@ impl Table {
         let (Rows { header, rows }, whole) = whole_rows(&bytes).map_err(|reason| {
             std::io::Error::new(std::io::ErrorKind::InvalidData, format!("`{}`: {reason}", path.display()))
         })?;
-        if whole < bytes.len() {
-            file.set_len(whole as u64)?;
-        }
         file.seek(SeekFrom::Start(whole as u64))?;
         let is_checked = header.is_empty();
         Ok(Self { file, header, replay: rows.into(), is_checked })
@@ -100,10 +97,12 @@ impl Table {
         Rows { header: self.header.clone(), rows: self.replay.iter().cloned().collect() }
     }
 
-    /// The rows up to a round do not come again.
-    pub fn settle(&mut self, round: u32) {
+    /// The rows up to a round do not come again; a row that was torn is cut off.
+    pub fn settle(&mut self, round: u32) -> std::io::Result<()> {
         let rows = Rows { header: self.header.clone(), rows: Vec::new() };
         self.replay.retain(|row| rows.round(row) > round);
+        let whole = self.file.stream_position()?;
+        self.file.set_len(whole)
     }
 
     /// Adds a row and hands it to the system, so that a kill costs at most the row being written; or, where it stands in the file
@@ -244,8 +243,8 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             let mut table = Table::reopen(&path).expect("a torn row is cut off");
             let rows = table.rows().rows.len() as u32;
-            assert!(rows <= 4 && whole.starts_with(&std::fs::read(&path).unwrap()));
-            table.settle(rows / 2);
+            assert!(rows <= 4 && whole.starts_with(&std::fs::read(&path).unwrap()), "nothing was touched");
+            table.settle(rows / 2).expect("it can be cut");
             for round in rows / 2 + 1..=4 {
                 // The second time takes longer, but what stands in the file stays.
                 let seconds = if round <= rows { 9.5 } else { 0.5 };
@@ -259,7 +258,7 @@ mod tests {
     fn a_row_that_comes_out_otherwise_is_refused_and_named() {
         let (_folder, path) = table(3);
         let mut table = Table::reopen(&path).expect("it is whole");
-        table.settle(1);
+        table.settle(1).expect("it can be cut");
         let message = table.append(&row(2, 0.1, 0.6)).expect_err("the value is another");
         assert!(
             message.contains("in round 2 `value` is `0.6666666666666666` there, and comes out as `0.6`"),

@@ -47,13 +47,17 @@ impl Assignment {
     }
 }
 
+/// Keys of the single values in a value, the one that names a part first.
 fn leaves(key: &str, value: &toml::Value) -> Vec<String> {
-    match value {
-        toml::Value::Table(table) => {
-            table.iter().flat_map(|(inner, value)| leaves(&format!("{key}.{inner}"), value)).collect()
-        }
-        _ => vec![key.to_owned()],
-    }
+    let toml::Value::Table(table) = value else { return vec![key.to_owned()] };
+    let mut entries: Vec<(&String, &toml::Value)> = table.iter().collect();
+    entries.sort_by_key(|(inner, _)| !names_a_part(inner));
+    entries.into_iter().flat_map(|(inner, value)| leaves(&format!("{key}.{inner}"), value)).collect()
+}
+
+/// Whether a key, without what stands before its last dot, names a part of a section.
+pub(super) fn names_a_part(key: &str) -> bool {
+    ["operator", "name"].contains(&key)
 }
 
 /// Something that varies.

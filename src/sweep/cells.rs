@@ -167,7 +167,8 @@ fn label(keys: &[String], plan: &Plan) -> String {
         let value = settings.get(key)?;
         let name = key.rsplit('.').next().unwrap_or(key);
         match value {
-            toml::Value::String(text) if name == "operator" || name == "name" => Some(text.clone()),
+            toml::Value::String(text) if axis::names_a_part(name) || name == "link" => Some(text.clone()),
+            toml::Value::String(text) => Some(format!("{} {text}", name.replace('_', " "))),
             other => Some(format!("{} {other}", name.replace('_', " "))),
         }
     };

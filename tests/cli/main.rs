@@ -4,5 +4,7 @@ mod commands;
 mod measure;
 mod mistakes;
 mod plot;
+mod resume;
 mod run;
 mod support;
+mod sweep;

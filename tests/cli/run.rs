@@ -142,7 +142,7 @@ fn a_finished_run_is_shown_and_never_overwritten() {
     std::fs::write(folder.join("run.json"), manifest).unwrap();
     let output = place.fedbits(&["run", "small.toml", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("has not ended (running)"), "{}", errors(&output));
+    assert!(errors(&output).contains("has not ended (it was killed)"), "{}", errors(&output));
 }
 
 #[test]
