@@ -2,11 +2,13 @@
 
 mod check;
 mod data;
+mod diff;
 mod explain;
 mod list;
 mod measure;
 mod partition;
 mod plot;
+mod report;
 mod run;
 mod schema;
 mod tables;
@@ -38,6 +40,8 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Plot(plot::Arguments),
+    Report(report::Arguments),
+    Diff(diff::Arguments),
     Check(check::Arguments),
     Measure(measure::Arguments),
     Partition(partition::Arguments),
@@ -100,6 +104,8 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 /// The input is wrong.
 const WRONG_INPUT: u8 = 2;
+/// Two things that should be equal differ.
+const DIFFERENT: u8 = 4;
 /// The user interrupted a run.
 const INTERRUPTED: u8 = 130;
 
@@ -110,6 +116,8 @@ pub fn main() -> ExitCode {
     let code = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),

@@ -5,11 +5,13 @@
 //! `rounds.csv` are columns of that table too: without them runs of different ratios could not be told apart.
 
 mod chart;
+mod diff;
 mod draw;
 mod file;
 mod palette;
 mod png;
 mod question;
+mod report;
 mod scale;
 mod scene;
 mod series;
@@ -18,9 +20,11 @@ mod svg;
 mod table;
 
 pub use chart::{Axis, Chart, Line, Panel, Point};
+pub use diff::{Cell, Diff, First, Rows, diff};
 pub use draw::draw;
 pub use file::{PlotError, save};
 pub use question::{Bits, Figure, Log, Question};
+pub use report::{Average, Group, Metric, Report, Request, report};
 pub use scale::{Scale, Unit};
 pub use scene::{Anchor, Scene, Shape};
 pub use series::chart;

@@ -212,7 +212,7 @@ fn traces(
 }
 
 /// Settings, or else columns, in which tables of rounds differ and which are needed to tell them apart.
-fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
+pub(super) fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
     if tables.iter().all(|table| table.kind == Kind::Other) {
         return Vec::new();
     }
@@ -368,7 +368,7 @@ fn bound(tables: &[Table], x: &Sum, column: &str, facet: &[String], panel: &[Str
 }
 
 /// Names of groups from the values of their columns.
-fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
+pub(super) fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
     let name = |row: &&[String]| {
         let part = |(column, value): (&String, &String)| {
             let clash = columns.iter().filter(|other| last_part(other) == last_part(column)).count() > 1;
@@ -390,7 +390,7 @@ fn names(columns: &[String], rows: &[&[String]]) -> Vec<String> {
 }
 
 /// Numbers by size, other text by its letters.
-fn natural(a: &[String], b: &[String]) -> Ordering {
+pub(super) fn natural(a: &[String], b: &[String]) -> Ordering {
     let pairs = a.iter().zip(b).map(|(a, b)| match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(x), Ok(y)) => x.total_cmp(&y),
         _ => a.cmp(b),

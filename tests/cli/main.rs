@@ -4,5 +4,6 @@ mod commands;
 mod measure;
 mod mistakes;
 mod plot;
+mod report;
 mod run;
 mod support;

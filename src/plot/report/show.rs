@@ -1,0 +1,309 @@
+//! A report for people, as text and Markdown, and for programs, as CSV and JSON.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::{Average, Bits, Group, Metric, Report, Spread};
+use crate::units;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+impl Report {
+    /// What was asked, in a few lines.
+    pub fn summary(&self) -> Vec<String> {
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let (runs, groups) = (self.runs, self.groups.len());
+        let way = match self.bits {
+            Bits::Up => "from clients to the server",
+            Bits::Down => "from the server to clients",
+            Bits::Total => "both ways and between peers",
+        };
+        let target = self.target_text();
+        let round = match self.metric {
+            Metric::Accuracy => "highest whole percent",
+            Metric::Distance => "smallest power of ten",
+        };
+        let (metric, first) =
+            (self.metric.name(), format!("{runs} run{} in {groups} group{}", plural(runs), plural(groups)));
+        let mut lines = vec![format!("{first}; bits are those {way}")];
+        if self.is_chosen {
+            lines.push(format!("Target: {metric} {target}, chosen as the {round} that at least half of"));
+            lines.push("the groups reach with all their seeds".to_owned());
+        } else {
+            lines.push(format!("Target: {metric} {target}"));
+        }
+        lines
+    }
+
+    /// What the columns of the table mean, in a few lines.
+    pub fn legend(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut add = |text: &str| lines.extend(text.lines().map(str::to_owned));
+        let most = self.groups.iter().map(|group| group.seeds).max().unwrap_or(1);
+        let has_pairs = self.groups.iter().any(|group| group.averages().any(|average| average.seeds == 2));
+        match (most, has_pairs) {
+            (..=1, _) => {}
+            (2, _) => add("±: from one of the two seeds to the other, around their mean."),
+            (_, false) => add("±, a..b: 95 % confidence of the mean over seeds (Student's t)."),
+            (_, true) => add(
+                "±, a..b: 95 % confidence of the mean over seeds (Student's t), for two seeds\nfrom one to the other.",
+            ),
+        }
+        if self.is_partial() {
+            add("(2 of 3): the mean is over the 2 of 3 seeds that have a value.");
+        }
+        add("bits, rounds: at the end of the first evaluated round that reaches the target.");
+        if self.groups.iter().any(|group| group.ratio.seeds > 0) {
+            add(
+                "ratio: bits of `identity` until the target over those of the group, for the\nsame seed; geometric mean.",
+            );
+        }
+        if !self.budgets.is_empty() {
+            add("within: the last evaluation that these bits pay for; a run that ended before\nkeeps its last value.");
+        }
+        let at_least = if self.metric == Metric::Accuracy { "at least its accuracy" } else { "at most its distance" };
+        add(&format!("best: no other group ends with at most its bits and {at_least}."));
+        lines
+    }
+
+    /// The table for people: names of columns, and a row of cells for each group.
+    pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let percent = if self.metric == Metric::Accuracy { " %" } else { "" };
+        let has_ratio = self.groups.iter().any(|group| group.baseline.is_some());
+        let mut header = ["group".to_owned(), "seeds".to_owned(), format!("{}{percent}", self.metric.name())].to_vec();
+        header.push(format!("bits to {}", self.target_text()));
+        header.push("rounds".to_owned());
+        header.extend(has_ratio.then(|| "ratio".to_owned()));
+        header.push("bits at end".to_owned());
+        header.extend(
+            self.budgets
+                .iter()
+                .map(|budget| format!("{} at {budget}", if percent.is_empty() { "distance" } else { "%" })),
+        );
+        header.push("best".to_owned());
+        let value = |average: &Average, group: &Group| average.text(group, "-", |spread| self.value(spread));
+        let row = |group: &Group| {
+            let mut cells = vec![group.name.clone(), group.seeds_text(), value(&group.last, group)];
+            cells.push(group.bits_to_target.text(group, "never", bits));
+            cells.push(group.rounds_to_target.text(group, "-", rounds));
+            cells.extend(has_ratio.then(|| group.ratio.text(group, "-", ratio)));
+            cells.push(group.total_bits.text(group, "-", bits));
+            cells.extend(group.at_budgets.iter().map(|average| value(average, group)));
+            cells.push(if group.is_pareto { "yes" } else { "" }.to_owned());
+            cells
+        };
+        (header, self.groups.iter().map(row).collect())
+    }
+
+    /// For the terminal: where lines would be too long, intervals and more stand below their means.
+    pub fn text(&self) -> String {
+        const BREAKS: [&[&str]; 4] =
+            [&[], &[" ±", " ("], &[" ±", " (", " to ", " at "], &[" ±", " (", " to ", " at ", ", "]];
+        let (header, rows) = self.table();
+        let mut table = String::new();
+        for marks in BREAKS {
+            let broken = |cells: &Vec<String>| cells.iter().map(|cell| breaking(cell, marks)).collect::<Vec<_>>();
+            table = aligned(broken(&header), rows.iter().map(broken));
+            if table.lines().all(|line| line.chars().count() <= WIDTH) {
+                break;
+            }
+        }
+        format!("{}\n\n{table}\n\n{}\n", self.summary().join("\n"), self.legend().join("\n"))
+    }
+
+    /// The same as Markdown.
+    pub fn markdown(&self) -> String {
+        let (header, rows) = self.table();
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let rule = format!("|---|{}\n", "--:|".repeat(header.len() - 1));
+        let table: String = rows.iter().map(|row| line(row)).collect();
+        format!("{}\n\n{}{rule}{table}\n{}\n", self.summary().join("\n"), line(&header), self.legend().join("  \n"))
+    }
+
+    /// One row a group.
+    pub fn csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for (i, group) in self.groups.iter().enumerate() {
+            let fields = self.fields(group);
+            let cell = |value: &Value| match value {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if i == 0 {
+                writer.write_record(fields.iter().map(|(name, _)| name)).expect("memory can be written");
+            }
+            writer.write_record(fields.iter().map(|(_, value)| cell(value))).expect("rows have the same columns");
+        }
+        String::from_utf8(writer.into_inner().expect("memory can be written")).expect("cells are text")
+    }
+
+    /// The groups, with the columns of [`csv`](Self::csv) as names, and what holds for all of them.
+    pub fn json(&self) -> String {
+        let groups = self.groups.iter().map(|group| Ordered(self.fields(group))).collect();
+        let document = Document { runs: self.runs, target_chosen: self.is_chosen, notes: &self.notes, groups };
+        let text = serde_json::to_string_pretty(&document).expect("plain values are JSON");
+        format!("{text}\n")
+    }
+
+    /// Everything of a group, by column; units stand in the names.
+    fn fields(&self, group: &Group) -> Vec<(String, Value)> {
+        let metric = self.metric.name();
+        let way = match self.bits {
+            Bits::Up => "up",
+            Bits::Down => "down",
+            Bits::Total => "total",
+        };
+        let mut fields = vec![("group".to_owned(), json!(group.name))];
+        fields.extend(self.columns.iter().cloned().zip(group.values.iter().map(|value| json!(value))));
+        let mut add = |name: &str, value: Value| fields.push((name.to_owned(), value));
+        add("seeds", json!(group.seeds));
+        add("seeds_diverged", json!(group.diverged));
+        add("seeds_unfinished", json!(group.unfinished));
+        add("bits_counted", json!(way));
+        add(&format!("final_{metric}_seeds"), json!(group.last.seeds));
+        group.last.fields(&format!("final_{metric}"), &mut add);
+        add(&format!("target_{metric}"), json!(self.target));
+        add("seeds_reached", json!(group.bits_to_target.seeds));
+        group.bits_to_target.fields("bits_to_target", &mut add);
+        group.rounds_to_target.fields("rounds_to_target", &mut add);
+        add("baseline", json!(group.baseline));
+        add("ratio_to_baseline_seeds", json!(group.ratio.seeds));
+        group.ratio.fields("ratio_to_baseline", &mut add);
+        group.total_bits.fields("bits_at_end", &mut add);
+        for (budget, average) in self.budgets.iter().zip(&group.at_budgets) {
+            let name = format!("{metric}_within_{}_bits", budget.0);
+            add(&format!("{name}_seeds"), json!(average.seeds));
+            average.fields(&name, &mut add);
+        }
+        add("is_best", json!(group.is_pareto));
+        fields
+    }
+
+    /// Whether some mean is over some seeds only.
+    fn is_partial(&self) -> bool {
+        let is_some = |group: &Group| group.averages().any(|average| (1..group.seeds).contains(&average.seeds));
+        self.groups.iter().any(is_some)
+    }
+
+    fn target_text(&self) -> String {
+        match self.metric {
+            // Digits that only the product has are cut off.
+            Metric::Accuracy => format!("{} %", (self.target * 1e8).round() / 1e6),
+            Metric::Distance => format!("{:e}", self.target),
+        }
+    }
+
+    fn value(&self, spread: Spread) -> String {
+        match self.metric {
+            Metric::Accuracy => with_half(spread, "", |value| format!("{:.2}", 100.0 * value)),
+            Metric::Distance => with_half(spread, "", |value| format!("{value:.2e}")),
+        }
+    }
+}
+
+impl Average {
+    fn text(&self, group: &Group, none: &str, show: impl Fn(Spread) -> String) -> String {
+        let part =
+            if self.seeds < group.seeds { format!(" ({} of {})", self.seeds, group.seeds) } else { String::new() };
+        self.spread.map_or(none.to_owned(), |spread| show(spread) + &part)
+    }
+
+    fn fields(&self, name: &str, add: &mut impl FnMut(&str, Value)) {
+        let ends: [(&str, fn(Spread) -> f64); 3] =
+            [("mean", |spread| spread.mean), ("low", |spread| spread.low), ("high", |spread| spread.high)];
+        for (end, of) in ends {
+            add(&format!("{name}_{end}"), json!(self.spread.map(of)));
+        }
+    }
+}
+
+impl Group {
+    /// Means over seeds that may lack some of them.
+    fn averages(&self) -> impl Iterator<Item = &Average> {
+        [&self.last, &self.bits_to_target, &self.ratio, &self.total_bits].into_iter().chain(&self.at_budgets)
+    }
+
+    fn seeds_text(&self) -> String {
+        let parts = [(self.diverged, "diverged"), (self.unfinished, "unfinished")];
+        let parts: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}")).collect();
+        format!("{}{parts}", self.seeds)
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    runs: usize,
+    target_chosen: bool,
+    notes: &'a [String],
+    groups: Vec<Ordered>,
+}
+
+/// Names and values that keep their order.
+struct Ordered(Vec<(String, Value)>);
+
+impl Serialize for Ordered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// A table whose first column is text and whose others are numbers; lines without spaces at their ends.
+fn aligned(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    let columns = header.len();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    for column in 1..columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A cell with a new line before each of some marks, or after a comma.
+fn breaking(cell: &str, marks: &[&str]) -> String {
+    marks.iter().fold(cell.to_owned(), |cell, mark| match *mark {
+        ", " => cell.replace(", ", ",\n"),
+        mark => cell.replace(mark, &mark.replacen(' ', "\n", 1)),
+    })
+}
+
+/// A mean and half of its interval, if that can be seen.
+fn with_half(spread: Spread, unit: &str, show: impl Fn(f64) -> String) -> String {
+    let (mean, half) = (show(spread.mean), show((spread.high - spread.low) / 2.0));
+    if half == show(0.0) { format!("{mean}{unit}") } else { format!("{mean}{unit} ±{half}") }
+}
+
+/// Bits in the unit of their mean.
+fn bits(spread: Spread) -> String {
+    let (unit, size) = units::Bits(spread.mean.round() as u64).unit();
+    let scale = |value: f64| value / size as f64;
+    let digits = if size == 1 { 0 } else { decimals(scale(spread.mean)) };
+    with_half(spread, &format!(" {unit}"), |value| format!("{:.digits$}", scale(value)))
+}
+
+fn rounds(spread: Spread) -> String {
+    let digits = usize::from(spread.low < spread.high);
+    with_half(spread, "", |value| format!("{value:.digits$}"))
+}
+
+/// A geometric mean and its interval, which is not symmetric.
+fn ratio(spread: Spread) -> String {
+    let [mean, low, high] = [spread.mean, spread.low, spread.high].map(|value| format!("{value:.*}", decimals(value)));
+    if low == high { mean } else { format!("{mean}, {low}..{high}") }
+}
+
+/// Digits after the point with which a number has three digits in all.
+fn decimals(value: f64) -> usize {
+    match value.abs() {
+        99.95.. => 0,
+        9.995.. => 1,
+        _ => 2,
+    }
+}
