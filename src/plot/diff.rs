@@ -198,3 +198,121 @@ fn compare(tables: &[Table; 2], keys: &[&str]) -> Rows {
     let end = place(&tables[longer], lengths[longer] - 1);
     Rows::Prefix { common: place(a, lengths[0].min(lengths[1]) - 1), longer, end }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "run,seed,round,test_accuracy,cumulative_uplink_bits,wall_seconds\n";
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            Self(tempfile::TempDir::new().expect("a folder can be made"))
+        }
+
+        fn file(&self, name: &str, text: &str) {
+            let path = self.0.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it is in the place")).expect("a folder can be made");
+            std::fs::write(path, text).expect("a file can be written");
+        }
+
+        fn rounds(&self, folder: &str, accuracies: &[&str]) {
+            let row = |(i, accuracy): (usize, &&str)| format!("{folder},0,{},{accuracy},{},{folder}1\n", i + 1, 8 * i);
+            let rows: String = accuracies.iter().enumerate().map(row).collect();
+            self.file(&format!("{folder}/rounds.csv"), &format!("{HEADER}{rows}"));
+        }
+
+        fn diff(&self, a: &str, b: &str) -> Diff {
+            diff(&self.0.path().join(a), &self.0.path().join(b)).expect("there are two tables")
+        }
+    }
+
+    fn cell(name: &str, a: &str, b: &str) -> Cell {
+        Cell { name: name.to_owned(), values: [a, b].map(|value| Some(value.to_owned())) }
+    }
+
+    #[test]
+    fn names_of_runs_and_wall_clocks_do_not_count() {
+        let place = Place::new();
+        place.rounds("1", &["0.5", "", "0.7"]);
+        place.rounds("2", &["0.5", "", "0.7"]);
+        let equal = place.diff("1", "2/rounds.csv");
+        assert!(
+            equal.is_equal() && equal.rows == Rows::Equal(3) && equal.text().ends_with("\nAll 3 rows are equal.\n")
+        );
+    }
+
+    #[test]
+    fn the_first_round_and_column_are_named() {
+        let place = Place::new();
+        place.rounds("1", &["0.5", "", "0.7"]);
+        place.rounds("2", &["0.5", "0.6", "0.8"]);
+        let found = place.diff("1", "2");
+        let first = First { place: "round 2".to_owned(), cells: vec![cell("test_accuracy", "", "0.6")] };
+        assert_eq!((&found.rows, found.is_equal()), (&Rows::Differ(first), false));
+        let wanted = "\nThe first difference is in round 2:\n  `test_accuracy`: empty in A, 0.6 in B\n";
+        assert!(found.text().ends_with(wanted), "{}", found.text());
+    }
+
+    #[test]
+    fn a_beginning_is_said_to_be_one() {
+        let place = Place::new();
+        place.rounds("1", &["0.5", "0.6", "0.7"]);
+        place.rounds("2", &["0.5", "0.6"]);
+        for (a, b, longer, name) in [("1", "2", 0, "A"), ("2", "1", 1, "B")] {
+            let found = place.diff(a, b);
+            let wanted = Rows::Prefix { common: "round 2".to_owned(), longer, end: "round 3".to_owned() };
+            assert!(found.rows == wanted && !found.is_equal());
+            assert!(found.text().ends_with(&format!("Equal up to round 2; {name} goes on to round 3.\n")));
+        }
+    }
+
+    #[test]
+    fn clients_settings_and_columns_are_compared_too() {
+        let place = Place::new();
+        let clients = "round,client,samples,train_loss\n1,4,10,0.5\n1,7,12,0.25\n";
+        for (folder, loss, rate) in [("1", "0.25", "0.1"), ("2", "0.26", "0.2")] {
+            place.rounds(folder, &["0.5"]);
+            place.file(&format!("{folder}/clients.csv"), &clients.replace("0.25", loss));
+            let more = if folder == "2" { "\n[uplink]\noperator = \"sign\"" } else { "" };
+            place.file(
+                &format!("{folder}/scenario.toml"),
+                &format!("rounds = 1\n[method]\nlearning_rate = {rate}{more}"),
+            );
+        }
+        let found = place.diff("1", "2");
+        let first = First { place: "round 1, client 7".to_owned(), cells: vec![cell("train_loss", "0.25", "0.26")] };
+        assert!(found.rows == Rows::Equal(1) && found.clients == Some(first) && !found.is_equal());
+        let only = Cell { name: "uplink.operator".to_owned(), values: [None, Some("sign".to_owned())] };
+        assert_eq!(found.settings, [cell("method.learning_rate", "0.1", "0.2"), only]);
+        let text = found.text();
+        for wanted in [
+            "The row is equal.\n",
+            "difference of `clients.csv` is in round 1, client 7:\n  `train_loss`: 0.25 in A, 0.26 in B\n",
+            "that differ:\n  `method.learning_rate`: 0.1 in A, 0.2 in B\n  `uplink.operator`: absent in A, sign in B\n",
+        ] {
+            assert!(text.contains(wanted), "`{wanted}` is not in\n{text}");
+        }
+        // Tables that are no rounds have rows by number, and a column that only one has is a difference.
+        place.file("1.csv", "a,b\n1,2\n3,4\n");
+        place.file("2.csv", "b,a,c\n2,1,0\n4,5,0\n");
+        let found = place.diff("1.csv", "2.csv");
+        let first = First { place: "row 2".to_owned(), cells: vec![cell("a", "3", "5")] };
+        assert_eq!((&found.rows, &found.columns[..]), (&Rows::Differ(first), &[("c".to_owned(), 1)][..]));
+        assert!(found.text().ends_with("Only B has the column `c`.\n"));
+    }
+
+    #[test]
+    fn a_path_leads_to_one_run() {
+        let place = Place::new();
+        place.rounds("all/1", &["0.5"]);
+        place.rounds("all/2", &["0.5"]);
+        let refused = diff(&place.0.path().join("all"), &place.0.path().join("all/1")).expect_err("there are two");
+        assert!(
+            refused.to_string().contains("there are 2 runs below") && refused.to_string().ends_with("name one of them")
+        );
+        assert!(diff(&place.0.path().join("none"), &place.0.path().join("all/1")).is_err());
+    }
+}

@@ -40,7 +40,7 @@ impl<'a> Run<'a> {
             let missing = || PlotError::input(format!("`{shown}` has no column `{name}`, which a report needs"));
             table.column(name).ok_or_else(missing)
         };
-        let (round, seed, metric) = (column("round")?, column("seed")?, column(metric.column())?);
+        let (round, seed, measured) = (column("round")?, column("seed")?, column(metric.column())?);
         let parts = request.bits.columns().split('+').map(column).collect::<Result<Vec<_>, _>>()?;
         let mut run = Self {
             table,
@@ -64,8 +64,8 @@ impl<'a> Run<'a> {
             for (column, name) in parts.iter().zip(request.bits.columns().split('+')) {
                 run.bits += number::<u64>(&table.path, name, *column, row)?;
             }
-            if !metric.cell(row).is_empty() {
-                let value = number(&table.path, "the metric", metric, row)?;
+            if !measured.cell(row).is_empty() {
+                let value = number(&table.path, metric.column(), measured, row)?;
                 run.evaluations.push(Evaluation { round: *round, bits: run.bits, value });
             }
         }
@@ -113,7 +113,10 @@ fn number<T: std::str::FromStr>(
 ) -> Result<T, PlotError> {
     let cell = column.cell(row);
     let line = row.position().map_or(String::new(), |position| format!(", line {}", position.line()));
-    let wrong = |_| PlotError::input(format!("`{}`{line}: `{cell}` stands in column `{name}`", path.display()));
+    let wrong = |_| {
+        let allowed = if name.ends_with("bits") || name == "round" { "a whole number" } else { "a number" };
+        PlotError::input(format!("`{}`{line}: `{cell}` stands in `{name}`, where {allowed} is allowed", path.display()))
+    };
     cell.parse().map_err(wrong)
 }
 

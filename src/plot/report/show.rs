@@ -11,7 +11,7 @@ use crate::units;
 const WIDTH: usize = 80;
 
 impl Report {
-    /// What was asked, in a few lines.
+    /// What was asked, in a few sentences.
     pub fn summary(&self) -> Vec<String> {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         let (runs, groups) = (self.runs, self.groups.len());
@@ -20,35 +20,32 @@ impl Report {
             Bits::Down => "from the server to clients",
             Bits::Total => "both ways and between peers",
         };
-        let target = self.target_text();
         let round = match self.metric {
             Metric::Accuracy => "highest whole percent",
             Metric::Distance => "smallest power of ten",
         };
-        let (metric, first) =
-            (self.metric.name(), format!("{runs} run{} in {groups} group{}", plural(runs), plural(groups)));
-        let mut lines = vec![format!("{first}; bits are those {way}")];
-        if self.is_chosen {
-            lines.push(format!("Target: {metric} {target}, chosen as the {round} that at least half of"));
-            lines.push("the groups reach with all their seeds".to_owned());
-        } else {
-            lines.push(format!("Target: {metric} {target}"));
-        }
-        lines
+        let why = match self.is_chosen {
+            true => format!(", chosen as the {round} that at least half of the groups reach with all their seeds"),
+            false => String::new(),
+        };
+        vec![
+            format!("{runs} run{} in {groups} group{}; bits are those {way}.", plural(runs), plural(groups)),
+            format!("Target: {} {}{why}.", self.metric.name(), self.target_text()),
+        ]
     }
 
-    /// What the columns of the table mean, in a few lines.
+    /// What the columns of the table mean, in a few sentences.
     pub fn legend(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut add = |text: &str| lines.extend(text.lines().map(str::to_owned));
+        let mut add = |text: &str| lines.push(text.to_owned());
         let most = self.groups.iter().map(|group| group.seeds).max().unwrap_or(1);
         let has_pairs = self.groups.iter().any(|group| group.averages().any(|average| average.seeds == 2));
         match (most, has_pairs) {
             (..=1, _) => {}
-            (2, _) => add("±: from one of the two seeds to the other, around their mean."),
+            (2, _) => add("±, a..b: from one of the two seeds to the other."),
             (_, false) => add("±, a..b: 95 % confidence of the mean over seeds (Student's t)."),
             (_, true) => add(
-                "±, a..b: 95 % confidence of the mean over seeds (Student's t), for two seeds\nfrom one to the other.",
+                "±, a..b: 95 % confidence of the mean over seeds (Student's t), for two seeds from one to the other.",
             ),
         }
         if self.is_partial() {
@@ -57,31 +54,28 @@ impl Report {
         add("bits, rounds: at the end of the first evaluated round that reaches the target.");
         if self.groups.iter().any(|group| group.ratio.seeds > 0) {
             add(
-                "ratio: bits of `identity` until the target over those of the group, for the\nsame seed; geometric mean.",
+                "ratio: bits of `identity` until the target over those of the group, for the same seed; geometric mean.",
             );
         }
         if !self.budgets.is_empty() {
-            add("within: the last evaluation that these bits pay for; a run that ended before\nkeeps its last value.");
+            add(
+                "at so many bits: the last evaluation that they pay for, - if none; a run that ended before keeps its last value.",
+            );
         }
         let at_least = if self.metric == Metric::Accuracy { "at least its accuracy" } else { "at most its distance" };
-        add(&format!("best: no other group ends with at most its bits and {at_least}."));
+        add(&format!("best: no other group ends with at most its bits and {at_least}, one of them strictly."));
         lines
     }
 
     /// The table for people: names of columns, and a row of cells for each group.
     pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let percent = if self.metric == Metric::Accuracy { " %" } else { "" };
         let has_ratio = self.groups.iter().any(|group| group.baseline.is_some());
-        let mut header = ["group".to_owned(), "seeds".to_owned(), format!("{}{percent}", self.metric.name())].to_vec();
-        header.push(format!("bits to {}", self.target_text()));
-        header.push("rounds".to_owned());
+        let what = if self.metric == Metric::Accuracy { "%" } else { "distance" };
+        let mut header = ["group", "seeds"].map(str::to_owned).to_vec();
+        header.extend([format!("{what} at end"), format!("bits to {}", self.target_text()), "rounds".to_owned()]);
         header.extend(has_ratio.then(|| "ratio".to_owned()));
         header.push("bits at end".to_owned());
-        header.extend(
-            self.budgets
-                .iter()
-                .map(|budget| format!("{} at {budget}", if percent.is_empty() { "distance" } else { "%" })),
-        );
+        header.extend(self.budgets.iter().map(|budget| format!("{what} at {budget}").replace(".0 ", " ")));
         header.push("best".to_owned());
         let value = |average: &Average, group: &Group| average.text(group, "-", |spread| self.value(spread));
         let row = |group: &Group| {
@@ -110,7 +104,9 @@ impl Report {
                 break;
             }
         }
-        format!("{}\n\n{table}\n\n{}\n", self.summary().join("\n"), self.legend().join("\n"))
+        let lines =
+            |sentences: Vec<String>| sentences.iter().flat_map(|text| wrapped(text)).collect::<Vec<_>>().join("\n");
+        format!("{}\n\n{table}\n\n{}\n", lines(self.summary()), lines(self.legend()))
     }
 
     /// The same as Markdown.
@@ -122,7 +118,8 @@ impl Report {
         };
         let rule = format!("|---|{}\n", "--:|".repeat(header.len() - 1));
         let table: String = rows.iter().map(|row| line(row)).collect();
-        format!("{}\n\n{}{rule}{table}\n{}\n", self.summary().join("\n"), line(&header), self.legend().join("  \n"))
+        let legend: String = self.legend().iter().map(|text| format!("- {text}\n")).collect();
+        format!("{}\n\n{}{rule}{table}\n{legend}", self.summary().join("\n"), line(&header))
     }
 
     /// One row a group.
@@ -264,6 +261,21 @@ fn aligned(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> Stri
         }
     }
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A sentence in lines of the terminal.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(word.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines
 }
 
 /// A cell with a new line before each of some marks, or after a comma.
