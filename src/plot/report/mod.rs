@@ -251,7 +251,7 @@ pub fn report(tables: &[Table], request: &Request) -> Result<Report, PlotError> 
         group.group(metric, target, &request.budgets, one.map(|one| &members[one]))
     };
     let mut groups: Vec<Group> = members.iter().zip(&baselines).map(of).collect();
-    let ends: Vec<_> = groups.iter().map(|group| group.end()).collect();
+    let ends: Vec<_> = groups.iter().map(Group::end).collect();
     let front = compare::front(&ends, metric);
     groups.iter_mut().zip(front).for_each(|(group, is_pareto)| group.is_pareto = is_pareto);
     groups.sort_by(|a, b| order(a, b, metric));

@@ -93,12 +93,12 @@ impl Report {
 
     /// For the terminal: where lines would be too long, intervals and more stand below their means.
     pub fn text(&self) -> String {
-        const BREAKS: [&[&str]; 4] =
-            [&[], &[" ±", " ("], &[" ±", " (", " to ", " at "], &[" ±", " (", " to ", " at ", ", "]];
+        const BREAKS: [&str; 6] = [" ±", " (", " to ", " at ", ", ", ".."];
         let (header, rows) = self.table();
         let mut table = String::new();
-        for marks in BREAKS {
-            let broken = |cells: &Vec<String>| cells.iter().map(|cell| breaking(cell, marks)).collect::<Vec<_>>();
+        for count in 0..=BREAKS.len() {
+            let broken =
+                |cells: &Vec<String>| cells.iter().map(|cell| broken(cell, &BREAKS[..count])).collect::<Vec<_>>();
             table = aligned(broken(&header), rows.iter().map(broken));
             if table.lines().all(|line| line.chars().count() <= WIDTH) {
                 break;
@@ -118,8 +118,8 @@ impl Report {
         };
         let rule = format!("|---|{}\n", "--:|".repeat(header.len() - 1));
         let table: String = rows.iter().map(|row| line(row)).collect();
-        let legend: String = self.legend().iter().map(|text| format!("- {text}\n")).collect();
-        format!("{}\n\n{}{rule}{table}\n{legend}", self.summary().join("\n"), line(&header))
+        let (summary, legend) = (self.summary().join("\n"), self.legend().join("\n- "));
+        format!("{summary}\n\n{}{rule}{table}\n- {legend}\n", line(&header))
     }
 
     /// One row a group.
@@ -212,10 +212,9 @@ impl Average {
     }
 
     fn fields(&self, name: &str, add: &mut impl FnMut(&str, Value)) {
-        let ends: [(&str, fn(Spread) -> f64); 3] =
-            [("mean", |spread| spread.mean), ("low", |spread| spread.low), ("high", |spread| spread.high)];
-        for (end, of) in ends {
-            add(&format!("{name}_{end}"), json!(self.spread.map(of)));
+        let ends = self.spread.map(|spread| [spread.mean, spread.low, spread.high]);
+        for (i, end) in ["mean", "low", "high"].iter().enumerate() {
+            add(&format!("{name}_{end}"), json!(ends.map(|ends| ends[i])));
         }
     }
 }
@@ -227,9 +226,11 @@ impl Group {
     }
 
     fn seeds_text(&self) -> String {
-        let parts = [(self.diverged, "diverged"), (self.unfinished, "unfinished")];
-        let parts: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}")).collect();
-        format!("{}{parts}", self.seeds)
+        let mut parts = vec![self.seeds.to_string()];
+        for (n, what) in [(self.diverged, "diverged"), (self.unfinished, "unfinished")] {
+            parts.extend((n > 0).then(|| format!("{n} {what}")));
+        }
+        parts.join(", ")
     }
 }
 
@@ -278,10 +279,10 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// A cell with a new line before each of some marks, or after a comma.
-fn breaking(cell: &str, marks: &[&str]) -> String {
+/// A cell with a new line at each of some marks: before those that belong to what follows, else after them.
+fn broken(cell: &str, marks: &[&str]) -> String {
     marks.iter().fold(cell.to_owned(), |cell, mark| match *mark {
-        ", " => cell.replace(", ", ",\n"),
+        ", " | " at " | ".." => cell.replace(mark, &format!("{}\n", mark.trim_end())),
         mark => cell.replace(mark, &mark.replacen(' ', "\n", 1)),
     })
 }
