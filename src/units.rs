@@ -35,8 +35,8 @@ impl Bits {
 /// A text that is no number of bits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no whole number of bits: a number is allowed, of bits or with a unit, `bits`, `B`, `kB`, `MB`, `GB`, `TB` or `PB`, \
-     such as `800 bits` or `1.5 MB`, which is 1,500,000 bytes"
+    "`{0}` is no whole number of bits: allowed are numbers of bits or with a unit, `bits`, `B`, `kB`, `MB`, `GB`, `TB` or \
+     `PB`, such as `800 bits` or `1.5 MB`, which is 1,500,000 bytes"
 )]
 pub struct NoBits(String);
 

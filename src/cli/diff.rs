@@ -12,8 +12,8 @@ use crate::plot::{self, PlotError};
 pub struct Arguments {
     /// The folder of a run, or a CSV file.
     ///
-    /// Names of runs and wall-clock times do not count. Where both runs have a `clients.csv`, its first difference is named too, and
-    /// where both have a `scenario.toml`, the settings that differ.
+    /// Names of runs and wall-clock times do not count. Where both runs have a `clients.csv`, its first difference is
+    /// named too, and where both have a `scenario.toml`, the settings that differ.
     #[arg(value_name = "A")]
     a: PathBuf,
     /// The other one.

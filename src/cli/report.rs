@@ -15,13 +15,13 @@ use crate::{
 pub struct Arguments {
     /// `rounds.csv` files, or folders with runs in them.
     ///
-    /// Runs that differ in their seed alone become one group, with the mean over the seeds and its 95 % confidence interval
-    /// (Student's t), below three seeds from the smallest value to the largest.
+    /// Runs that differ in their seed alone become one group, with the mean over the seeds and its 95 % confidence
+    /// interval (Student's t), below three seeds from the smallest value to the largest.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Value to reach: `0.97` is an accuracy of 97 %; a distance is reached from above. It counts from the first evaluated round that
-    /// reaches it. Default: the highest whole percent, for distances the smallest power of ten, that at least half of the groups
-    /// reach with all their seeds.
+    /// Value to reach: `0.97` is an accuracy of 97 %; a distance is reached from above. It counts from the first
+    /// evaluated round that reaches it. Default: the highest whole percent, for distances the smallest power of ten,
+    /// that at least half of the groups reach with all their seeds.
     #[arg(long, value_name = "VALUE")]
     target: Option<f64>,
     /// What is measured. Default: accuracy, or distance if the runs have no accuracies.

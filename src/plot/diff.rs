@@ -109,8 +109,8 @@ fn name(file: usize) -> &'static str {
     ["A", "B"][file]
 }
 
-/// Compares two runs, or two CSV files, row by row; names of runs and wall-clock times do not count. Values are compared as they
-/// are written: a result is the same to the last digit or it is another one.
+/// Compares two runs, or two CSV files, row by row; names of runs and wall-clock times do not count. Values are
+/// compared as they are written: a result is the same to the last digit or it is another one.
 ///
 /// # Errors
 /// If a path does not lead to one table.

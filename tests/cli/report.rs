@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Place, SMALL, errors, rows};
 
-const HEADER: &str = "run,scenario,method,operator,seed,round,test_accuracy,test_loss,distance_to_optimum,cumulative_uplink_bits,\
-                      cumulative_downlink_bits,cumulative_peer_bits,wall_seconds,status\n";
+const HEADER: &str = "run,scenario,method,operator,seed,round,test_accuracy,test_loss,distance_to_optimum,\
+                      cumulative_uplink_bits,cumulative_downlink_bits,cumulative_peer_bits,wall_seconds,status\n";
 
 /// A table of rounds, as a run writes it, evaluated in every round but the second.
 fn rounds(place: &Place, operator: &str, seed: u64, bits: u64, accuracies: &[&str]) {

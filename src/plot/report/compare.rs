@@ -1,11 +1,12 @@
-//! Groups against each other: the bits of an uplink without compression over theirs, and which of them no other one beats.
+//! Groups against each other: the bits of an uplink without compression over theirs, and which of them no other one
+//! beats.
 
 use super::{Average, Members, Metric, Spread};
 
 /// The group without compression of the uplink that each group is compared with, and remarks.
 ///
-/// It agrees with the group in every column that tells groups apart and is not of the uplink. Of several such groups the one
-/// counts that sends plain floats, that is with the coder `fixed`.
+/// It agrees with the group in every column that tells groups apart and is not of the uplink. Of several such groups
+/// the one counts that sends plain floats, that is with the coder `fixed`.
 pub(super) fn baselines(columns: &[String], groups: &[Members<'_>]) -> (Vec<Option<usize>>, Vec<String>) {
     let is_of_uplink = |column: &&str| column.starts_with("uplink.") || ["operator", "run"].contains(column);
     let outside: Vec<usize> = (0..columns.len()).filter(|&i| !is_of_uplink(&columns[i].as_str())).collect();
@@ -62,8 +63,8 @@ fn other_differences(group: &Members<'_>, baseline: &Members<'_>) -> Option<Stri
     wanted.then(|| format!("`{}` differs from `{}` also in {}", group.name, baseline.name, shown.join(", ")))
 }
 
-/// Bits of the baseline until the target over those of the group, seed by seed: geometric mean, and the interval of the mean
-/// of the logarithms.
+/// Bits of the baseline until the target over those of the group, seed by seed: geometric mean, and the interval of the
+/// mean of the logarithms.
 pub(super) fn ratio(group: &Members<'_>, baseline: &Members<'_>, metric: Metric, target: f64) -> Average {
     let logarithm = |run: &super::run::Run<'_>| {
         let other = baseline.runs.iter().find(|other| other.seed == run.seed)?;
@@ -76,7 +77,8 @@ pub(super) fn ratio(group: &Members<'_>, baseline: &Members<'_>, metric: Metric,
     Average { spread: spread.map(back), seeds }
 }
 
-/// Which points, of bits and value, no other one beats: none has at most their bits and at least their value, one of them strictly.
+/// Which points, of bits and value, no other one beats: none has at most their bits and at least their value, one of
+/// them strictly.
 pub(super) fn front(points: &[Option<(f64, f64)>], metric: Metric) -> Vec<bool> {
     let beats = |a: (f64, f64), b: (f64, f64)| a.0 <= b.0 && metric.reaches(a.1, b.1) && a != b;
     points.iter().map(|point| point.is_some_and(|b| !points.iter().flatten().any(|a| beats(*a, b)))).collect()

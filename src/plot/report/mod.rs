@@ -30,8 +30,8 @@ pub enum Metric {
 pub struct Request {
     /// Default: the accuracy, or the distance if no run has accuracies.
     pub metric: Option<Metric>,
-    /// Value to reach. Default: the strictest whole percent, for distances power of ten, that at least half of the groups reach
-    /// with all their seeds.
+    /// Value to reach. Default: the strictest whole percent, for distances power of ten, that at least half of the
+    /// groups reach with all their seeds.
     pub target: Option<f64>,
     /// Which bits count.
     pub bits: Bits,
@@ -91,8 +91,8 @@ pub struct Group {
     pub total_bits: Average,
     /// Value of the last evaluation within each budget.
     pub at_budgets: Vec<Average>,
-    /// Whether no other group has at most the bits at the end and at least the value, by the means, one of them strictly. Groups with a
-    /// run that has no value stand outside.
+    /// Whether no other group has at most the bits at the end and at least the value, by the means, one of them
+    /// strictly. Groups with a run that has no value stand outside.
     pub is_pareto: bool,
 }
 
@@ -328,7 +328,7 @@ fn choose(groups: &[Members<'_>], metric: Metric) -> Result<f64, PlotError> {
     let suits = |target: &f64| 2 * sure.iter().filter(|value| metric.reaches(**value, *target)).count() >= groups.len();
     metric.round_targets().into_iter().find(suits).ok_or_else(|| {
         PlotError::NoValues(format!(
-            "no target suits: fewer than half of the {} groups have values in `{}` for all their seeds; choose one with --target",
+            "fewer than half of the {} groups have values in `{}` for all their seeds: choose a target with --target",
             groups.len(),
             metric.column()
         ))

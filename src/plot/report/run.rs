@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
         for (round, row) in &rows {
             run.bits = 0;
             for (column, name) in parts.iter().zip(request.bits.columns().split('+')) {
-                run.bits += number::<u64>(&table.path, name, *column, row)?;
+                run.bits = run.bits.saturating_add(number(&table.path, name, *column, row)?);
             }
             if !measured.cell(row).is_empty() {
                 let value = number(&table.path, metric.column(), measured, row)?;

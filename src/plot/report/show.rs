@@ -53,13 +53,11 @@ impl Report {
         }
         add("bits, rounds: at the end of the first evaluated round that reaches the target.");
         if self.groups.iter().any(|group| group.ratio.seeds > 0) {
-            add(
-                "ratio: bits of `identity` until the target over those of the group, for the same seed; geometric mean.",
-            );
+            add("ratio: bits of `identity` until the target over those of the group, by seed; geometric mean.");
         }
         if !self.budgets.is_empty() {
             add(
-                "at so many bits: the last evaluation that they pay for, - if none; a run that ended before keeps its last value.",
+                "at so many bits: the last evaluation that they pay for, - if none; a run that is over keeps its value.",
             );
         }
         let at_least = if self.metric == Metric::Accuracy { "at least its accuracy" } else { "at most its distance" };
