@@ -2,12 +2,14 @@
 
 mod check;
 mod data;
+mod diff;
 mod explain;
 mod list;
 mod measure;
 mod merge;
 mod partition;
 mod plot;
+mod report;
 mod run;
 mod schema;
 mod sweep;
@@ -51,6 +53,8 @@ enum Command {
     Sweep(sweep::Arguments),
     Merge(merge::Arguments),
     Plot(plot::Arguments),
+    Report(report::Arguments),
+    Diff(diff::Arguments),
     Check(check::Arguments),
     Measure(measure::Arguments),
     Partition(partition::Arguments),
@@ -187,6 +191,8 @@ pub fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),

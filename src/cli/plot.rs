@@ -56,7 +56,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Way {
+pub(super) enum Way {
     /// From clients to the server
     Up,
     /// From the server to clients

@@ -6,6 +6,7 @@
 //! the run, are columns too: without them runs of different ratios could not be told apart.
 
 mod chart;
+mod diff;
 mod draw;
 mod file;
 mod front;
@@ -15,6 +16,7 @@ mod html;
 mod palette;
 mod png;
 mod question;
+mod report;
 mod scale;
 mod scene;
 mod series;
@@ -23,10 +25,12 @@ mod svg;
 mod table;
 
 pub use chart::{Axis, Chart, Line, Panel, Point};
+pub use diff::{Cell, Diff, First, Rows, diff};
 pub use draw::draw;
 pub use file::{PlotError, save, save_page};
 pub use html::{Align, Block, Section, page};
 pub use question::{Bits, Figure, Log, Question};
+pub use report::{Average, Group, Metric, Report, Request, report};
 pub use scale::{Scale, Unit};
 pub use scene::{Anchor, Colour, Hint, Scene, Shape};
 pub use series::chart;

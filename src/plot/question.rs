@@ -18,7 +18,7 @@ pub enum Bits {
 
 impl Bits {
     /// The sum of columns that counts them.
-    fn columns(self) -> &'static str {
+    pub(super) fn columns(self) -> &'static str {
         match self {
             Self::Up => "cumulative_uplink_bits",
             Self::Down => "cumulative_downlink_bits",

@@ -4,6 +4,7 @@ mod commands;
 mod measure;
 mod mistakes;
 mod plot;
+mod report;
 mod resume;
 mod run;
 mod support;
