@@ -32,4 +32,6 @@ pub mod sink;
 pub mod lab;
 pub mod plot;
 
+pub mod export;
+
 pub mod cli;

@@ -3,6 +3,7 @@
 mod check;
 mod data;
 mod explain;
+mod export;
 mod list;
 mod measure;
 mod partition;
@@ -38,6 +39,7 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Plot(plot::Arguments),
+    Export(export::Arguments),
     Check(check::Arguments),
     Measure(measure::Arguments),
     Partition(partition::Arguments),
@@ -110,6 +112,7 @@ pub fn main() -> ExitCode {
     let code = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),
