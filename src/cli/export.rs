@@ -71,7 +71,7 @@ fn summarise(exported: &Exported, arguments: &Arguments) -> String {
     let out = arguments.out.display();
     let look = match arguments.format {
         Form::Tensorboard => format!("tensorboard --logdir '{out}'"),
-        // From version 3.7 or so MLflow asks for this before it reads a folder.
+        // Recent versions of MLflow read a folder only if told so.
         Form::Mlflow => format!("MLFLOW_ALLOW_FILE_STORE=true mlflow server --backend-store-uri '{out}'"),
         Form::Parquet => format!("pandas.read_parquet(\"{out}\")"),
     };

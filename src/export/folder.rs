@@ -41,9 +41,8 @@ impl Folder {
     fn begin(out: &Path) -> Result<Self, ExportError> {
         let fail = |error: std::io::Error| ExportError::write(out, &error);
         let whole = std::path::absolute(out).map_err(fail)?;
-        let (parent, name) = match (whole.parent(), whole.file_name()) {
-            (Some(parent), Some(name)) => (parent, name),
-            _ => return Err(ExportError::input(format!("`{}` has no place for a folder", out.display()))),
+        let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+            return Err(ExportError::input(format!("`{}` is no name for a folder", out.display())));
         };
         fs::create_dir_all(parent).map_err(fail)?;
         let out = match whole.exists() {
@@ -177,8 +176,8 @@ fn gather(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> 
 
 /// One digest of all files, from those of each.
 fn digest(files: &BTreeMap<String, String>) -> String {
-    let lines: String = files.iter().map(|(path, digest)| format!("{digest} {path}\n")).collect();
-    sha256(lines.as_bytes())
+    let lines: Vec<String> = files.iter().map(|(path, digest)| format!("{digest} {path}\n")).collect();
+    sha256(lines.concat().as_bytes())
 }
 
 #[cfg(test)]

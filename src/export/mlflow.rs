@@ -132,7 +132,7 @@ fn address(folder: &Folder, path: &str) -> String {
     for byte in format!("{whole}/{path}").bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
-                address.push(byte as char)
+                address.push(byte as char);
             }
             other => address += &format!("%{other:02X}"),
         }
@@ -150,7 +150,7 @@ fn plain(name: &str) -> String {
 /// One line a key; every JSON value is one of YAML.
 fn yaml(object: &Value) -> String {
     let pairs = object.as_object().into_iter().flatten();
-    pairs.map(|(key, value)| format!("{key}: {value}\n")).collect()
+    pairs.map(|(key, value)| format!("{key}: {value}\n")).collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]

@@ -187,8 +187,7 @@ mod tests {
                 crc ^= u32::from(byte);
                 (0..8).for_each(|_| crc = (crc >> 1) ^ (if crc & 1 == 1 { 0x82f6_3b78 } else { 0 }));
             }
-            let crc = !crc;
-            let masked = ((crc >> 15) | (crc << 17)).wrapping_add(0xa282_ead8);
+            let masked = (!crc).rotate_left(17).wrapping_add(0xa282_ead8);
             assert_eq!(stored, masked.to_le_bytes());
         };
         let mut records = Vec::new();
