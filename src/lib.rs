@@ -33,4 +33,6 @@ pub mod sweep;
 pub mod lab;
 pub mod plot;
 
+pub mod export;
+
 pub mod cli;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MISMATCH, DONE, FAILED, Failure, complain, print, refuse};
-use crate::plot::{self, PlotError};
+use super::{DONE, MISMATCH, print, refuse_plot};
+use crate::plot;
 
 /// Name the first round and column in which two runs differ; exit code 4 if they do
 #[derive(Args)]
@@ -27,10 +27,6 @@ pub(super) fn diff(arguments: &Arguments) -> u8 {
             print(&diff.text());
             if diff.is_equal() { DONE } else { MISMATCH }
         }
-        Err(PlotError::Write(message)) => {
-            complain(&message);
-            FAILED
-        }
-        Err(PlotError::Input(message) | PlotError::NoValues(message)) => refuse([Failure::input(message).refusal]),
+        Err(error) => refuse_plot(error),
     }
 }

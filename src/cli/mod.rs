@@ -4,6 +4,7 @@ mod check;
 mod data;
 mod diff;
 mod explain;
+mod export;
 mod list;
 mod measure;
 mod merge;
@@ -31,6 +32,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use tables::markdown;
 
 use crate::{
+    plot::PlotError,
     scenario::{Document, Mistake, Refusal},
     sink::Mode,
     sweep::SECTION,
@@ -55,6 +57,7 @@ enum Command {
     Plot(plot::Arguments),
     Report(report::Arguments),
     Diff(diff::Arguments),
+    Export(export::Arguments),
     Check(check::Arguments),
     Measure(measure::Arguments),
     Partition(partition::Arguments),
@@ -193,6 +196,7 @@ pub fn main() -> ExitCode {
         Command::Plot(arguments) => plot::plot(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Measure(arguments) => measure::measure(&arguments),
         Command::Partition(arguments) => partition::partition(&arguments),
@@ -233,6 +237,19 @@ fn print(text: &str) {
 /// Writes one error to the standard error.
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "error: {message}");
+}
+
+/// Says why tables answer no question.
+fn refuse_plot(error: PlotError) -> u8 {
+    match error {
+        PlotError::Write(message) => {
+            complain(&message);
+            FAILED
+        }
+        PlotError::Input(message) | PlotError::NoValues(message) | PlotError::TooManyLines(message) => {
+            refuse([Failure::input(message).refusal])
+        }
+    }
 }
 
 /// Writes every refusal to the standard error.

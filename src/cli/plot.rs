@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{DONE, FAILED, Failure, complain, print, refuse};
+use super::{DONE, print, refuse_plot};
 use crate::plot::{self, Bits, Chart, Figure, Log, PlotError, Question, Table};
 
 /// Draw figures from CSV: accuracy against bits, operators against their bounds, or any two columns
@@ -107,13 +107,7 @@ pub(super) fn plot(arguments: &Arguments) -> u8 {
             print(&text);
             DONE
         }
-        Err(PlotError::Write(message)) => {
-            complain(&message);
-            FAILED
-        }
-        Err(PlotError::Input(message) | PlotError::NoValues(message) | PlotError::TooManyLines(message)) => {
-            refuse([Failure::input(message).refusal])
-        }
+        Err(error) => refuse_plot(error),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{DONE, FAILED, Failure, complain, plot::Way, print, refuse};
+use super::{DONE, plot::Way, print, refuse_plot};
 use crate::{
     plot::{self, Metric, PlotError, Report, Request},
     units,
@@ -74,11 +74,7 @@ pub(super) fn report(arguments: &Arguments) -> u8 {
             });
             DONE
         }
-        Err(PlotError::Write(message)) => {
-            complain(&message);
-            FAILED
-        }
-        Err(PlotError::Input(message) | PlotError::NoValues(message)) => refuse([Failure::input(message).refusal]),
+        Err(error) => refuse_plot(error),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command as a user sees it: runs, mistakes, and the other commands.
 
 mod commands;
+mod export;
 mod measure;
 mod mistakes;
 mod plot;
