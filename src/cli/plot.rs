@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::{DONE, print, refuse_plot};
-use crate::plot::{self, Bits, Chart, Figure, Log, PlotError, Question, Table};
+use crate::plot::{self, Bits, Chart, Figure, Log, PlotError, Question, Request, Table};
 
 /// Draw figures from CSV: accuracy against bits, operators against their bounds, or any two columns
 #[derive(Args)]
@@ -46,9 +46,10 @@ pub struct Arguments {
     /// Width and height in pixels; a PNG has twice as many each way.
     #[arg(long, value_name = "WxH", value_parser = parse_size)]
     size: Option<(u32, u32)>,
-    /// Files to write, by their endings; may be given several times. Default: `figures/<figure>.svg` and `.png`, in the first
-    /// path if that is a folder, else beside it.
-    #[arg(long, value_name = "FILE.svg|FILE.png")]
+    /// Files to write, by their endings; may be given several times. An `.html` is one page of all figures, with the report, the settings
+    /// and the environment. Default: `figures/<figure>.svg` and `.png` and `figures/report.html`, in the first path if that is a folder,
+    /// else beside it.
+    #[arg(long, value_name = "FILE.svg|FILE.png|FILE.html")]
     out: Vec<PathBuf>,
     /// Overwrite files that are no figures of `fedbits plot`.
     #[arg(long)]
@@ -125,18 +126,58 @@ fn make(arguments: &Arguments) -> Result<String, PlotError> {
     for note in notes {
         tracing::warn!("{note}");
     }
+    let folder = folder(&arguments.paths[0]);
+    let is_page = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "html");
+    let (pages, figures): (Vec<PathBuf>, Vec<PathBuf>) = arguments.out.iter().cloned().partition(is_page);
     let mut text = String::new();
-    for (name, chart) in &charts {
-        let files = match arguments.out.is_empty() {
-            true => ["svg", "png"].map(|ending| folder(&arguments.paths[0]).join(format!("{name}.{ending}"))).to_vec(),
-            false => arguments.out.clone(),
-        };
-        for file in files {
-            plot::save(chart, arguments.size, &file, arguments.force)?;
+    let mut draw = |chart: &Chart, file: &Path| {
+        // A figure that stands alone says what it answers.
+        let title = arguments.title.clone().or_else(|| plot::question(&tables)).unwrap_or_else(|| chart.title.clone());
+        plot::save(&Chart { title, ..chart.clone() }, arguments.size, file, arguments.force)?;
+        text += &format!("{}\n", file.display());
+        Ok::<_, PlotError>(())
+    };
+    if let Some((_, chart)) = charts.first() {
+        figures.iter().try_for_each(|file| draw(chart, file))?;
+    }
+    if arguments.out.is_empty() {
+        for (name, chart) in &charts {
+            ["svg", "png"].iter().try_for_each(|ending| draw(chart, &folder.join(format!("{name}.{ending}"))))?;
+        }
+    }
+    let by_default =
+        arguments.out.is_empty() && arguments.figure.is_none() && arguments.x.is_none() && arguments.y.is_none();
+    let default = by_default.then(|| folder.join("report.html"));
+    let pages: Vec<PathBuf> = pages.into_iter().chain(default).collect();
+    if !pages.is_empty() {
+        let page = page(arguments, &tables, charts);
+        for file in pages {
+            plot::save_page(&page, &file, arguments.force)?;
             text += &format!("{}\n", file.display());
         }
     }
     Ok(text)
+}
+
+/// One page of everything.
+fn page(arguments: &Arguments, tables: &[Table], charts: Vec<(String, Chart)>) -> String {
+    let heading = |name: String| {
+        let figure = Figure::ALL.into_iter().find(|figure| figure.name() == name);
+        figure.map_or(name, |figure| figure.summary().to_owned())
+    };
+    let request = Request { bits: bits(arguments.bits), group: arguments.group.clone(), ..Request::default() };
+    // Tables without accuracies have figures, but no report.
+    let report = plot::report(tables, &request).ok();
+    plot::overview(tables, charts.into_iter().map(|(name, chart)| (heading(name), chart)).collect(), report.as_ref())
+}
+
+/// What counts as bits.
+pub(super) fn bits(way: Way) -> Bits {
+    match way {
+        Way::Up => Bits::Up,
+        Way::Down => Bits::Down,
+        Way::Total => Bits::Total,
+    }
 }
 
 /// Where figures go unless told otherwise.
@@ -149,11 +190,7 @@ fn folder(first: &Path) -> PathBuf {
 fn charts(arguments: &Arguments, tables: &[Table]) -> Result<Vec<(String, Chart)>, PlotError> {
     let kind = tables[0].kind;
     let suiting: Vec<Figure> = Figure::ALL.into_iter().filter(|figure| figure.suits(kind)).collect();
-    let bits = match arguments.bits {
-        Way::Up => Bits::Up,
-        Way::Down => Bits::Down,
-        Way::Total => Bits::Total,
-    };
+    let bits = bits(arguments.bits);
     let ask = |figure: Figure| adapt(figure.question(bits, tables), arguments);
     let one = |name: String, question: &Question| Ok(vec![(name, plot::chart(tables, question)?)]);
     let own = arguments.x.is_some() || arguments.y.is_some();
@@ -192,14 +229,15 @@ fn charts(arguments: &Arguments, tables: &[Table]) -> Result<Vec<(String, Chart)
             // Ends of runs that do not differ in the setting to the right say nothing.
             Ok(chart) if figure == Figure::Final && !has_lines(&chart) => {}
             Ok(chart) => charts.push((figure.name().to_owned(), chart)),
+            Err(PlotError::TooManyLines(message)) => {
+                tracing::warn!("no figure `{}`: {message}", figure.name());
+                reason = reason.or(Some(PlotError::TooManyLines(message)));
+            }
             Err(error) => reason = reason.or(Some(error)),
         }
     }
     if let Some(reason) = reason.filter(|_| charts.is_empty()) {
         return Err(reason);
-    }
-    if !arguments.out.is_empty() {
-        charts.truncate(1);
     }
     Ok(charts)
 }

@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{DONE, plot::Way, print, refuse_plot};
+use super::{
+    DONE,
+    plot::{Way, bits},
+    print, refuse_plot,
+};
 use crate::{
     plot::{self, Metric, PlotError, Report, Request},
     units,
@@ -86,11 +90,7 @@ fn make(arguments: &Arguments) -> Result<Report, PlotError> {
             MetricName::Distance => Metric::Distance,
         }),
         target: arguments.target,
-        bits: match arguments.bits {
-            Way::Up => plot::Bits::Up,
-            Way::Down => plot::Bits::Down,
-            Way::Total => plot::Bits::Total,
-        },
+        bits: bits(arguments.bits),
         budgets: arguments.budget.clone(),
         group: arguments.group.clone(),
     };

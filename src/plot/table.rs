@@ -9,7 +9,11 @@ use csv::StringRecord;
 use fs_err as fs;
 
 use super::PlotError;
-use crate::{catalogue::nearest, digest::sha256};
+use crate::{
+    catalogue::nearest,
+    digest::sha256,
+    scenario::{cell, flat},
+};
 
 /// What a table tells of, by its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +227,22 @@ impl Table {
         &self.columns[..run.unwrap_or(0)]
     }
 
+    /// The folder of the run that it tells of, where `scenario.toml` and `run.json` stand; `None` if it is not of a run.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        let beside = self.path.parent()?;
+        match self.axes() {
+            _ if self.kind != Kind::Rounds => None,
+            [] => Some(beside.to_owned()),
+            _ => Some(beside.join(&self.source)),
+        }
+    }
+
+    /// The first cell of a column, or a setting.
+    pub(super) fn first(&self, name: &str) -> Option<String> {
+        let (column, row) = self.column(name).zip(self.rows.first())?;
+        Some(column.cell(row).to_owned())
+    }
+
     /// A column or a setting.
     pub(super) fn column(&self, name: &str) -> Option<Column<'_>> {
         let at = self.columns.iter().position(|column| column == name);
@@ -294,24 +314,9 @@ fn settings(path: &Path) -> Result<BTreeMap<String, String>, PlotError> {
         let text = fs::read_to_string(path).map_err(|error| PlotError::input(error.to_string()))?;
         let table: toml::Table = toml::from_str(&text)
             .map_err(|error| PlotError::input(format!("`{}` is not TOML: {}", path.display(), error.message())))?;
-        flatten("", &table, &mut settings);
+        settings.extend(flat(&table).into_iter().map(|(key, value)| (key, cell(&value))));
     }
     Ok(settings)
-}
-
-fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, String>) {
-    for (key, value) in table {
-        let full = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        match value {
-            toml::Value::Table(inner) => flatten(&full, inner, settings),
-            toml::Value::String(text) => {
-                settings.insert(full, text.clone());
-            }
-            other => {
-                settings.insert(full, other.to_string());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

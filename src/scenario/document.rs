@@ -199,6 +199,20 @@ impl Document {
         self.overlay(None, text)
     }
 
+    /// The question that the scenario answers: what stands behind `# Question:` in the comments of its file, up to a question mark or
+    /// the end of the paragraph.
+    pub fn question(&self) -> Option<String> {
+        let text = self.sources.first()?.named.inner();
+        let comments: Vec<&str> = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        let at = comments.iter().position(|line| line.starts_with("Question:"))?;
+        let paragraph: Vec<&str> = comments[at..].iter().copied().take_while(|line| !line.is_empty()).collect();
+        let paragraph = paragraph.join(" ");
+        let question = paragraph.strip_prefix("Question:")?.trim();
+        let end = question.find('?').map_or(question.len(), |at| at + 1);
+        let mut letters = question[..end].chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect())
+    }
+
     /// The whole tree.
     pub fn root(&self) -> &Node {
         &self.root

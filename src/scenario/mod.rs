@@ -181,6 +181,11 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
     Checked { general, sections }
 }
 
+/// A setting as the cell of a table: text without quotes.
+pub fn cell(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// The values of a scenario by dotted key; whatever is in a table is reached by its own key.
 pub fn flat(table: &toml::Table) -> BTreeMap<String, toml::Value> {
     let mut values = BTreeMap::new();

@@ -164,7 +164,8 @@ pub(super) fn manifest_of(path: &Path) -> Value {
 }
 
 pub(super) fn scenario_text(plan: &Plan) -> String {
-    toml::to_string(&plan.resolved).expect("tables of plain values are TOML")
+    let question = plan.question.as_ref().map_or(String::new(), |question| format!("# Question: {question}\n\n"));
+    question + &toml::to_string(&plan.resolved).expect("tables of plain values are TOML")
 }
 
 /// The resolved scenario that stands in a folder.

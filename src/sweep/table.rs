@@ -6,7 +6,10 @@ use atomic_write_file::AtomicWriteFile;
 use csv::{Reader, StringRecord, Writer};
 use fs_err as fs;
 
-use crate::{scenario::flat, sink::State};
+use crate::{
+    scenario::{cell, flat},
+    sink::State,
+};
 
 /// Name of the table, beside the folders of the cells.
 pub const TABLE: &str = "sweep.csv";
@@ -39,8 +42,8 @@ pub fn gather(folder: &Path, axes: &[String], runs: &[String]) -> Result<usize, 
         } else if columns != header {
             return Err(shown(&"`rounds.csv` has other columns than the runs beside it"));
         }
-        let cell = |key: &&String| settings.get(key.as_str()).map_or(String::new(), text_of);
-        let values: Vec<String> = own.iter().map(cell).collect();
+        let value = |key: &&String| settings.get(key.as_str()).map_or(String::new(), cell);
+        let values: Vec<String> = own.iter().map(value).collect();
         let loss = columns.iter().position(|column| column == "test_loss");
         for row in reader.records() {
             let row = row.map_err(|error| shown(&error))?;
@@ -79,11 +82,6 @@ pub(super) fn read(path: &Path) -> Option<(Vec<String>, Vec<String>)> {
         }
     }
     Some((header.iter().take(at).map(str::to_owned).collect(), runs))
-}
-
-/// A setting as a cell: text without quotes.
-fn text_of(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The union of tables: axes and runs, each once, in the order in which they first come.

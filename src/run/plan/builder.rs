@@ -139,6 +139,7 @@ impl Builder<'_> {
         let (resolved, hash) = resolved.finish(&[&dataset.digest, &digest]);
         Some(Plan {
             scenario: stem.unwrap_or_else(|| "scenario".into()),
+            question: self.document.question(),
             run: format!("{}-{}-seed{}-{hash}", names[0], names[1], general.seed),
             resolved,
             participation,

@@ -50,6 +50,8 @@ pub struct Plan {
     pub scenario: String,
     /// Readable prefix and hash of the resolved scenario: the name of the run's folder.
     pub run: String,
+    /// The question that the scenario answers, if it says one.
+    pub question: Option<String>,
     /// The scenario with every default filled in.
     pub resolved: toml::Table,
     /// Keys outside the sections.
