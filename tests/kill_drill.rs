@@ -134,7 +134,10 @@ fn fifty_kills_at_random_moments_change_nothing() {
             (kills, left) = (kills + 1, left - 1);
         }
         Drill::end(drill.start(&results, 2));
-        for (wanted, found) in wanted.iter().zip(drill.outcome(&results)) {
+        let found = drill.outcome(&results);
+        let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&wanted), names(&found), "after {kills} kills in {results}");
+        for (wanted, found) in wanted.iter().zip(found) {
             assert!(*wanted == found, "`{}` differs after {kills} kills in {results}", wanted.0);
         }
         let folder = only_entry(&only_entry(&drill.folder.path().join(&results)));

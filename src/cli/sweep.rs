@@ -232,7 +232,7 @@ fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interru
         }
     }
     for (label, refusal) in &all.invalid {
-        failures.push(format!("invalid: {label}\n    {}", refusal.to_string().trim().replace('\n', "\n    ")));
+        failures.push(format!("invalid: {label}\n    {}", refusal.reasons().replace('\n', "\n    ")));
     }
     let mut text = format!("{finished} of {} cells finished", ended.len() + all.invalid.len());
     for (n, what) in [(failures.len(), "did not"), (waiting, "are left"), (elsewhere, "are another process's work")] {

@@ -92,6 +92,17 @@ pub struct Refusal {
     pub mistakes: Vec<Located>,
 }
 
+impl Refusal {
+    /// Every reason on a line of its own, with its key.
+    pub fn reasons(&self) -> String {
+        let one = |located: &Located| match located.mistake.path.as_str() {
+            "" => located.mistake.message.clone(),
+            path => format!("`{path}`: {}", located.mistake.message),
+        };
+        self.mistakes.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+}
+
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.scenario.is_empty() {

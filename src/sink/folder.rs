@@ -19,7 +19,7 @@ use crate::run::{
 };
 
 pub(super) const SCENARIO: &str = "scenario.toml";
-const MANIFEST: &str = "run.json";
+pub(super) const MANIFEST: &str = "run.json";
 pub(super) const ROUNDS: &str = "rounds.csv";
 pub(super) const CLIENTS: &str = "clients.csv";
 pub(super) const LAYERS: &str = "layers.csv";

@@ -37,10 +37,7 @@ impl Overall {
     /// Progress of `runs` runs with so many rounds in all.
     pub fn new(name: &str, runs: usize, rounds: u64, mode: Mode) -> Self {
         let state = State { run: 0, skipped: 0, done: 0, failed: 0, runs, last_line: None };
-        let all =
-            Self { mode, bar: mode.bar(rounds, name), started: Instant::now(), steps: rounds, state: state.into() };
-        all.update(|_| {}, false);
-        all
+        Self { mode, bar: mode.bar(rounds, name), started: Instant::now(), steps: rounds, state: state.into() }
     }
 
     /// A round was run.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     State, StateError,
     folder::{
-        CAPTURES, CHECKPOINTS, CLIENTS, Folder, LAYERS, ROUNDS, SCENARIO, manifest, manifest_of, scenario_of,
+        CAPTURES, CHECKPOINTS, CLIENTS, Folder, LAYERS, MANIFEST, ROUNDS, SCENARIO, manifest, manifest_of, scenario_of,
         scenario_text, unix_seconds, write_atomically,
     },
     table::{Table, read},
@@ -65,6 +65,7 @@ impl Folder {
         for table in [Some(&mut folder.rounds), folder.clients.as_mut(), folder.layers.as_mut()].into_iter().flatten() {
             table.settle(round)?;
         }
+        remove_leftovers(path)?;
         if !scenario.exists() {
             write_atomically(&scenario, scenario_text(plan).as_bytes())?;
         }
@@ -141,6 +142,26 @@ impl Folder {
         let notes = vec![format!("goes on after round {round} of `{}`, which stays as it is", shorter.display())];
         Ok(Some(Resumed { folder, checkpoint: Some(checkpoint), notes }))
     }
+}
+
+/// Removes what a kill in the middle of an atomic write leaves: hidden files that have not got their names.
+fn remove_leftovers(path: &Path) -> std::io::Result<()> {
+    let names: Vec<String> = [SCENARIO, MANIFEST]
+        .iter()
+        .chain(&CHECKPOINTS)
+        .map(|name| format!(".{name}."))
+        .chain([".round-".to_owned()])
+        .collect();
+    for folder in [path.to_owned(), path.join(CAPTURES)].into_iter().filter(|folder| folder.exists()) {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if names.iter().any(|unnamed| name.starts_with(unnamed)) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Every run beside `path`, with the keys in which its scenario differs from the plan's and how.

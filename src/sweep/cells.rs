@@ -169,10 +169,17 @@ fn label(keys: &[String], plan: &Plan) -> String {
         match value {
             toml::Value::String(text) if axis::names_a_part(name) || name == "link" => Some(text.clone()),
             toml::Value::String(text) => Some(format!("{} {text}", name.replace('_', " "))),
+            // Whole numbers and fractions as short as they can be read.
+            toml::Value::Float(number) if number.abs() >= 1e9 || (*number != 0.0 && number.abs() < 1e-4) => {
+                Some(format!("{} {number:e}", name.replace('_', " ")))
+            }
             other => Some(format!("{} {other}", name.replace('_', " "))),
         }
     };
-    keys.iter().filter(|key| *key != "seed").filter_map(one).collect::<Vec<_>>().join(", ")
+    let mut keys: Vec<&String> = keys.iter().filter(|key| *key != "seed").collect();
+    // Names first: they say what the numbers are of.
+    keys.sort_by_key(|key| !axis::names_a_part(key.rsplit('.').next().unwrap_or(key)));
+    keys.into_iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// What a combination puts, as overrides.

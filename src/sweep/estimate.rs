@@ -41,7 +41,7 @@ pub fn estimate(cells: &[&Cell], threads: usize, cache: &mut DataCache) -> Resul
     let (started, mut tried, mut all) = (Instant::now(), Vec::new(), Vec::new());
     for (label, group) in groups {
         let cell = cells[group[0]];
-        let plan = Plan::new(&cell.document, cache).map_err(|refusal| refusal.to_string())?;
+        let plan = Plan::new(&cell.document, cache).map_err(|refusal| refusal.reasons())?;
         let (rounds, every) = (f64::from(plan.general.rounds), f64::from(plan.general.evaluate_every));
         let (round, evaluation) = if started.elapsed() < MOST {
             let pace = trial(cell, threads, cache)?;
@@ -69,7 +69,7 @@ fn trial(cell: &Cell, threads: usize, cache: &mut DataCache) -> Result<(f64, f64
     for text in ["rounds=2", "evaluate_every=2"] {
         document.lay(text).map_err(|mistake| mistake.message)?;
     }
-    let plan = Plan::new(&document, cache).map_err(|refusal| refusal.to_string())?;
+    let plan = Plan::new(&document, cache).map_err(|refusal| refusal.reasons())?;
     let mut clock = Clock(Vec::new());
     run::run(&plan, threads, None, &mut [&mut clock], &AtomicBool::new(false))?;
     let round = clock.0[0];

@@ -114,7 +114,7 @@ impl Queue<'_> {
         let plan = Plan::new(&cell.document, &mut cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         let plan = match plan {
             Ok(plan) => plan,
-            Err(refusal) => return Outcome::Failed(refusal.to_string()),
+            Err(refusal) => return Outcome::Failed(refusal.reasons()),
         };
         let path = run_folder(self.results, &plan);
         let opened = match State::of(&path) {

@@ -67,6 +67,7 @@ fn runs_become_figures_of_means_with_bands_beside_them() {
     let wanted: Vec<String> = figures
         .iter()
         .flat_map(|name| ["svg", "png"].map(|ending| Path::new("results/figures").join(format!("{name}.{ending}"))))
+        .chain([Path::new("results/figures/report.html").to_path_buf()])
         .map(|path| path.display().to_string())
         .collect();
     assert_eq!(names, wanted);
@@ -201,4 +202,43 @@ fn mistakes_are_explained() {
     assert_eq!(text(&place, "mine.svg"), "<svg>drawn by hand</svg>");
     place.succeed(&["plot", "results", "--out", "mine.svg", "--force"]);
     assert!(text(&place, "mine.svg").contains("top-k"));
+}
+
+#[test]
+fn one_page_holds_figures_report_settings_and_environment_and_needs_nothing_else() {
+    let place = Place::new();
+    let question = "# Question: Does a <page> & its \"title\" survive? Yes.\n# Nobody asks this.\n\n# More.\n";
+    place.file("small.toml", &format!("{question}{SMALL}"));
+    place.succeed(&["sweep", "small.toml", "seed=0..3", "uplink.operator=identity,sign,natural", "--quiet"]);
+    place.succeed(&["plot", "results/small"]);
+    let page = text(&place, "results/small/figures/report.html");
+    for wanted in [
+        "<h1>small</h1>",
+        "Does a &lt;page&gt; &amp; its &quot;title&quot; survive?</p>",
+        "Test accuracy against cumulative bits</h2>",
+        "In figures</h2>",
+        ">group</th>",
+        "method.learning_rate = 0.05",
+        "uplink.operator",
+        "identity, natural, sign",
+        "data digest",
+        "<dd>9</dd>",
+    ] {
+        assert!(page.contains(wanted), "`{wanted}` is not in the page");
+    }
+    let outside = page.replace("http://www.w3.org/2000/svg", "");
+    for alien in ["http:", "https:", "<script", "src=", "@import", "url("] {
+        assert!(!outside.contains(alien), "`{alien}` is in the page");
+    }
+    assert!(page.len() < 500_000, "{} bytes", page.len());
+    let svg = text(&place, "results/small/figures/accuracy-bits.svg");
+    assert!(svg.contains(">Does a &lt;page&gt; &amp; its &quot;title&quot; survive?<"), "the question is the title");
+    // The table of the sweep alone says the same, without the folders of its runs.
+    let lonely = Place::new();
+    let table = fs::read_to_string(place.path().join("results/small/sweep.csv")).unwrap();
+    lonely.file("sweep.csv", &table);
+    lonely.succeed(&["plot", "sweep.csv", "--out", "page.html", "--out", "one.svg"]);
+    let alone = text(&lonely, "page.html");
+    assert!(alone.contains("In figures</h2>") && !alone.contains("learning_rate"));
+    assert!(text(&lonely, "one.svg").contains(">natural<"));
 }

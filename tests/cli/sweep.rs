@@ -148,10 +148,10 @@ fn a_cell_that_diverges_and_one_that_is_invalid_do_not_stop_the_others() {
         assert_eq!(code, Some(3), "{text}{log}");
         for wanted in [
             "2 of 6 cells finished, 4 did not",
-            "diverged: top-k, ratio 0.1, learning rate",
+            "diverged: top-k, learning rate 1e30, ratio 0.1",
             "diverged: sign",
             "invalid: ",
-            "ratio",
+            "`uplink.ratio`: ",
             "table of 4 runs",
         ] {
             assert!(text.contains(wanted), "time {time}: `{wanted}` is not in\n{text}");
