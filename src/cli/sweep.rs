@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanDuration;
 
 use super::{
@@ -296,7 +296,13 @@ fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) 
         }
     };
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["cells", "", "up, each", "down, each", "time, each"]);
+    table.set_content_arrangement(ContentArrangement::Dynamic).load_style(presets::NOTHING).set_header([
+        "cells",
+        "",
+        "up, each",
+        "down, each",
+        "time, each",
+    ]);
     for column in [0, 2, 3, 4] {
         table.column_mut(column).expect("there are five columns").set_cell_alignment(CellAlignment::Right);
     }

@@ -6,6 +6,7 @@
 //! the run, are columns too: without them runs of different ratios could not be told apart.
 
 mod chart;
+mod column;
 mod diff;
 mod draw;
 mod file;
@@ -13,6 +14,7 @@ mod front;
 mod group;
 mod hint;
 mod html;
+mod names;
 mod overview;
 mod palette;
 mod png;
@@ -24,6 +26,7 @@ mod series;
 mod spread;
 mod svg;
 mod table;
+mod trace;
 
 pub use chart::{Axis, Chart, Line, Panel, Point};
 pub use diff::{Cell, Diff, First, Rows, diff};

@@ -69,7 +69,7 @@ pub struct RoundRecord {
     pub compression_error: Option<f64>,
     /// Wall-clock time of the round with its evaluation.
     pub wall_seconds: f64,
-    /// Simulated time of the round; empty without a time model.
+    /// Simulated time from the start of the run to the end of the round; empty without a time model.
     pub simulated_seconds: Option<f64>,
     /// First 16 hexadecimal digits of the SHA-256 of the server's model.
     pub model_digest: String,

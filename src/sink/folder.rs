@@ -103,6 +103,7 @@ impl Folder {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
+        let _guard = guard(path);
         fs::create_dir(path)?;
         write_atomically(&path.join(SCENARIO), scenario_text(plan).as_bytes())?;
         let folder = Self::open(path, plan, manifest(plan, threads), Table::create)?;
@@ -147,6 +148,14 @@ impl Folder {
         let text = serde_json::to_string_pretty(&self.manifest).expect("a JSON value is JSON");
         write_atomically(&self.path.join(MANIFEST), format!("{text}\n").as_bytes())
     }
+}
+
+/// Keeps other processes from making or opening a folder beside this one until it is dropped: in between, a folder is there whose tables
+/// nobody has locked yet. Where the system cannot lock a folder there is no guard.
+pub(super) fn guard(path: &Path) -> Option<fs::File> {
+    let beside = fs::File::open(path.parent()?).ok()?;
+    beside.lock().ok()?;
+    Some(beside)
 }
 
 pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {

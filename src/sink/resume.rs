@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{
     State, StateError,
     folder::{
-        CAPTURES, CHECKPOINTS, CLIENTS, Folder, LAYERS, MANIFEST, ROUNDS, SCENARIO, manifest, manifest_of, scenario_of,
-        scenario_text, unix_seconds, write_atomically,
+        CAPTURES, CHECKPOINTS, CLIENTS, Folder, LAYERS, MANIFEST, ROUNDS, SCENARIO, guard, manifest, manifest_of,
+        scenario_of, scenario_text, unix_seconds, write_atomically,
     },
     table::{Table, read},
 };
@@ -39,6 +39,7 @@ impl Folder {
                 "`{shown}` cannot be gone on with: {reason}; --force runs it anew in another folder"
             ))
         };
+        let _guard = guard(path);
         let scenario = path.join(SCENARIO);
         if scenario.exists() {
             let there = scenario_of(path).map_err(foreign)?;

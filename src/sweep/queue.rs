@@ -131,6 +131,8 @@ impl Queue<'_> {
         };
         let Resumed { mut folder, checkpoint, notes } = match opened {
             Ok(resumed) => resumed,
+            // Another process may have come first.
+            Err(StateError::World(_)) if State::of(&path) == State::Running => return Outcome::Elsewhere,
             Err(StateError::World(reason) | StateError::Foreign(reason)) => return Outcome::Failed(reason),
         };
         if let Some(checkpoint) = &checkpoint {

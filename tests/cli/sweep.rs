@@ -219,6 +219,20 @@ fn a_sweep_that_sigterm_stops_goes_on_where_it_was() {
 }
 
 #[test]
+fn two_sweeps_at_once_share_the_cells_and_no_folder() {
+    let place = swept();
+    place.succeed(&["sweep", "small.toml", "rounds=40", "--results", "whole", "--quiet"]);
+    let both = [0, 1].map(|_| start(&place, &["sweep", "small.toml", "rounds=40", "--quiet"]));
+    for output in both.map(|child| child.wait_with_output().expect("it ends")) {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{text}{}", errors(&output));
+    }
+    let text = place.succeed(&["sweep", "small.toml", "rounds=40", "--quiet"]);
+    assert!(text.contains("10 of 10 cells finished"), "{text}");
+    assert_eq!(without_times(&table(&place, "results")), without_times(&table(&place, "whole")));
+}
+
+#[test]
 fn shards_join_to_the_whole_and_damage_is_found() {
     let place = swept();
     place.succeed(&["sweep", "small.toml", "--results", "whole", "--quiet"]);
@@ -328,6 +342,11 @@ fn progress_is_plain_in_a_pipe_and_silent_on_request() {
         let (_, _, log) = output(&place, &[&["sweep", "small.toml", "--results", "other"], quiet].concat());
         assert_eq!(log, "", "{quiet:?}");
     }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fedbits"));
+    let coloured =
+        command.args(["sweep", "small.toml", "uplink.ratio=2"]).current_dir(place.path()).env_remove("NO_COLOR");
+    let coloured = errors(&coloured.output().expect("the command can be run"));
+    assert!(is_plain(&coloured), "no terminal, no colour: {coloured:?}");
     let (_, _, log) = output(&place, &["run", "small.toml", "--progress", "sometimes"]);
     assert!(log.contains("auto") && log.contains("lines") && log.contains("none"), "{log}");
 }
