@@ -144,5 +144,5 @@ fn fifty_kills_at_random_moments_change_nothing() {
         assert!(!folder.join("checkpoint.previous.safetensors").exists(), "a run that is over keeps one checkpoint");
         assert!(started.elapsed() < Duration::from_secs(MOST_SECONDS), "{kills} kills take too long");
     }
-    println!("{kills} kills in {runs} runs of {:.2} s: all equal", whole.as_secs_f64());
+    assert!(kills >= KILLS && runs > 1);
 }

@@ -175,13 +175,15 @@ fn open(arguments: &Arguments, path: &Path, plan: &Plan, threads: usize) -> Resu
     if path.exists() {
         return Folder::reopen(path, plan, threads);
     }
-    if arguments.resume
-        && let Some(resumed) = Folder::prolong(path, plan, threads)?
-    {
-        return Ok(resumed);
+    if !arguments.resume {
+        return Ok(Resumed { folder: Folder::create(path, plan, threads)?, checkpoint: None, notes: Vec::new() });
     }
-    let notes = if arguments.resume { stopped_beside(path, plan) } else { None };
-    Ok(Resumed { folder: Folder::create(path, plan, threads)?, checkpoint: None, notes: notes.into_iter().collect() })
+    let stopped = stopped_beside(path, plan);
+    let mut resumed = Folder::prolong_or_create(path, plan, threads)?;
+    if resumed.checkpoint.is_none() {
+        resumed.notes.extend(stopped);
+    }
+    Ok(resumed)
 }
 
 /// The folder to run in, or the exit code if the run exists: its summary was shown instead.

@@ -225,7 +225,7 @@ fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interru
     for (cell, outcome) in ended {
         match outcome {
             Outcome::Failed(reason) => {
-                failures.push(format!("failed: {cell}\n    {}", reason.trim().replace('\n', "\n    ")))
+                failures.push(format!("failed: {cell}\n    {}", reason.trim().replace('\n', "\n    ")));
             }
             Outcome::Diverged(reason) => failures.push(format!("diverged: {cell}\n    {reason}")),
             _ => {}

@@ -60,6 +60,7 @@ const SET: IdxImages = IdxImages {
             sha256: "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         },
     ],
+    digest: None,
     mean: 0.2860,
     deviation: 0.3530,
 };

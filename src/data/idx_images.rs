@@ -29,6 +29,8 @@ pub(super) struct IdxImages {
     pub(super) name: &'static str,
     /// The unpacked files, such as `train-images-idx3-ubyte`: training images and labels, test images and labels.
     pub(super) files: [Published; 4],
+    /// Digest of the data set that they make, if it is known: it tells that all files are the published ones with one pass over them.
+    pub(super) digest: Option<&'static str>,
     /// Published mean of `pixel / 255`.
     pub(super) mean: f32,
     /// Published standard deviation of `pixel / 255`.
@@ -40,17 +42,22 @@ impl IdxImages {
     pub(super) fn load(&self, directory: &Path) -> Result<Dataset, DataError> {
         let folder = absolute(&directory.join(self.name));
         let paths = self.find(&folder)?;
-        let files: Vec<Loaded> = (0..ROLES.len())
-            .into_par_iter()
-            .map(|role| self.read(role, &paths[role]))
-            .collect::<Result<_, DataError>>()?;
-
-        let mut warnings = Vec::new();
-        let mut contents = Vec::new();
-        for file in files {
-            warnings.extend(file.warning);
-            contents.push(file.values);
+        let dataset = self.assemble(&paths);
+        if dataset.as_ref().is_ok_and(|dataset| self.digest == Some(&*dataset.digest)) {
+            return dataset;
         }
+        // What is wrong with a file says more than what comes of it.
+        let mut warnings = self.compare(&paths)?;
+        let mut dataset = dataset?;
+        warnings.append(&mut dataset.warnings);
+        Ok(Dataset { warnings, ..dataset })
+    }
+
+    /// The data set that the files make.
+    fn assemble(&self, paths: &[PathBuf]) -> Result<Dataset, DataError> {
+        let read =
+            |role: usize| values(&paths[role], role, idx::parse(&paths[role], packing::read(&paths[role], LIMIT)?)?);
+        let contents: Vec<Vec<u8>> = (0..ROLES.len()).into_par_iter().map(read).collect::<Result<_, DataError>>()?;
         let [train_images, train_labels, test_images, test_labels] =
             contents.try_into().expect("there is one file for every role");
         let train = split([&paths[0], &paths[1]], train_images, train_labels)?;
@@ -65,7 +72,7 @@ impl IdxImages {
             mean: vec![self.mean],
             deviation: vec![self.deviation],
             digest: String::new(),
-            warnings,
+            warnings: Vec::new(),
         };
         Ok(dataset.sealed())
     }
@@ -94,17 +101,13 @@ impl IdxImages {
         })
     }
 
-    fn read(&self, role: usize, path: &Path) -> Result<Loaded, DataError> {
-        let bytes = packing::read(path, LIMIT)?;
-        let warning = compare(path, &bytes, role, &self.files)?;
-        let values = values(path, role, idx::parse(path, bytes)?)?;
-        Ok(Loaded { values, warning })
+    /// Warnings of files that are not the published ones.
+    fn compare(&self, paths: &[PathBuf]) -> Result<Vec<String>, DataError> {
+        let one = |role: usize| compare(&paths[role], &packing::read(&paths[role], LIMIT)?, role, &self.files);
+        let warnings: Vec<Option<String>> =
+            (0..ROLES.len()).into_par_iter().map(one).collect::<Result<_, DataError>>()?;
+        Ok(warnings.into_iter().flatten().collect())
     }
-}
-
-struct Loaded {
-    values: Vec<u8>,
-    warning: Option<String>,
 }
 
 /// Names under which a file may lie: as published, with the dot that unpacked copies often have, each packed or not.
@@ -172,6 +175,7 @@ mod tests {
             Published { name: "t10k-images-idx3-ubyte", sha256: "" },
             Published { name: "t10k-labels-idx1-ubyte", sha256: "" },
         ],
+        digest: None,
         mean: 0.5,
         deviation: 0.25,
     };

@@ -60,6 +60,7 @@ const SET: IdxImages = IdxImages {
             sha256: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         },
     ],
+    digest: Some("2f1615ce4546b33b9a36159014deb17a78c7c2d00f18d0fda2925ab7fafc2b5e"),
     mean: 0.1307,
     deviation: 0.3081,
 };

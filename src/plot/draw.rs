@@ -126,7 +126,7 @@ pub fn draw(chart: &Chart, size: Option<(u32, u32)>) -> Scene {
             draw_legend(&mut scene, chart, &styles, frame, size, columns);
         }
     }
-    scene.hints = hint::hints(chart, &styles, marks);
+    scene.hints = hint::hints(chart, &styles, &marks);
     scene
 }
 

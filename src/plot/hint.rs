@@ -10,13 +10,13 @@ const RADIUS: f64 = 9.0;
 const DISTANCE: f64 = 7.0;
 
 /// The hints of marked points. The ends of lines come first, and points too near to one that has a hint get none.
-pub(super) fn hints(chart: &Chart, styles: &[Style], marks: Vec<Mark>) -> Vec<Hint> {
+pub(super) fn hints(chart: &Chart, styles: &[Style], marks: &[Mark]) -> Vec<Hint> {
     let is_end = |i: usize| i == 0 || marks[i - 1].name != marks[i].name;
     let (ends, others): (Vec<usize>, Vec<usize>) = (0..marks.len()).partition(|i| is_end(*i));
     let order = [ends, others].concat();
     let mut distance = DISTANCE;
     let kept = loop {
-        let kept = apart(&marks, &order, distance);
+        let kept = apart(marks, &order, distance);
         if kept.len() <= MOST {
             break kept;
         }

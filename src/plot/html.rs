@@ -114,7 +114,8 @@ fn block(block: &Block) -> String {
 
 fn figure(chart: &Chart) -> String {
     let drawing = inline(&draw(chart, None), &chart.title);
-    let notes: String = chart.notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
+    let notes: Vec<String> = chart.notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
+    let notes = notes.concat();
     let caption = if notes.is_empty() { notes } else { format!("<figcaption>\n{notes}</figcaption>\n") };
     format!("<figure>\n<div class=\"card\" tabindex=\"0\">\n{drawing}</div>\n{caption}</figure>\n")
 }

@@ -96,9 +96,10 @@ fn environment(tables: &[Table]) -> Vec<Block> {
             Value::Null => Vec::new(),
             other => vec![other.to_string()],
         };
-        let named =
-            |name: &&str| shown(&manifest[*name]).into_iter().map(|value| (name.replace('_', " "), value)).collect();
-        FACTS.iter().flat_map::<Vec<_>, _>(|name| named(name)).collect()
+        let named = |name: &&'static str| {
+            shown(&manifest[*name]).into_iter().map(|value| (name.replace('_', " "), value)).collect::<Vec<_>>()
+        };
+        FACTS.iter().flat_map(named).collect()
     };
     let values = gathered(tables.iter().map(facts));
     let pairs = FACTS.iter().filter_map(|name| {

@@ -212,7 +212,7 @@ impl Table {
         }
         self.rows.clear();
         let table = |(source, rows): (String, Vec<StringRecord>)| {
-            let mut table = Self { source, rows, ..self.clone() };
+            let mut table = Self { rows, source, ..self.clone() };
             let cells = table.axes().iter().zip(table.rows[0].iter()).filter(|(_, cell)| !cell.trim().is_empty());
             let axes: Vec<(String, String)> = cells.map(|(key, cell)| (key.clone(), cell.trim().to_owned())).collect();
             table.settings.extend(axes);

@@ -249,7 +249,7 @@ impl Pace {
     /// Whether one is due after `round`: every so many rounds, or once the last one has cost less than 2 % of the time since.
     pub(super) fn is_due(&self, round: u32) -> bool {
         match self.every {
-            Some(every) => round % every == 0,
+            Some(every) => round.is_multiple_of(every),
             None => self.last.elapsed() >= Self::LEAST.max(50 * self.cost),
         }
     }

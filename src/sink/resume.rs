@@ -113,6 +113,17 @@ impl Folder {
         Ok((None, notes))
     }
 
+    /// Makes the folder of a run, which goes on where a shorter one has stopped if there is one: see [`Folder::prolong`].
+    ///
+    /// # Errors
+    /// If the folder exists or cannot be written.
+    pub fn prolong_or_create(path: &Path, plan: &Plan, threads: usize) -> Result<Resumed, StateError> {
+        if let Some(resumed) = Self::prolong(path, plan, threads)? {
+            return Ok(resumed);
+        }
+        Ok(Resumed { folder: Self::create(path, plan, threads)?, checkpoint: None, notes: Vec::new() })
+    }
+
     /// Makes the folder of a run that goes on where one with fewer rounds, and equal otherwise, has stopped or ended; that one stays as
     /// it is. `None` if there is no such run beside `path`, or none with a checkpoint.
     ///

@@ -112,23 +112,23 @@ impl Table {
         if !self.is_checked || !self.replay.is_empty() {
             let (header, record) = parsed(row);
             if header != self.header {
-                return Err(format!("{} has other columns than this program writes", shown));
+                return Err(format!("{shown} has other columns than this program writes"));
             }
             self.is_checked = true;
             if let Some(there) = self.replay.pop_front() {
                 return match difference(&header, &there, &record) {
                     None => Ok(()),
-                    Some(text) => Err(format!("{} cannot be gone on with: {text}", shown)),
+                    Some(text) => Err(format!("{shown} cannot be gone on with: {text}")),
                 };
             }
         }
         let mut writer = WriterBuilder::new().has_headers(self.header.is_empty()).from_writer(Vec::new());
-        writer.serialize(row).map_err(|error| format!("cannot write {}: {error}", shown))?;
+        writer.serialize(row).map_err(|error| format!("cannot write {shown}: {error}"))?;
         let bytes = writer.into_inner().expect("memory takes every byte");
         if self.header.is_empty() {
             self.header = parsed(row).0;
         }
-        self.file.write_all(&bytes).map_err(|error| format!("cannot write {}: {error}", shown))
+        self.file.write_all(&bytes).map_err(|error| format!("cannot write {shown}: {error}"))
     }
 
     /// Adds rows as they are.

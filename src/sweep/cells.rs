@@ -93,8 +93,9 @@ impl Sweep {
         }
         let mut keys: Vec<&String> = axes.iter().flat_map(|axis| &axis.keys).collect();
         keys.sort();
-        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            mistakes.push(Mistake::new(axis::SECTION, format!("`{}` is in two axes", twice[0])));
+        let twice = keys.iter().zip(keys.iter().skip(1)).find(|(key, next)| key == next);
+        if let Some((key, _)) = twice {
+            mistakes.push(Mistake::new(axis::SECTION, format!("`{key}` is in two axes")));
         }
         if mistakes.is_empty() && axes.is_empty() {
             let mistake = Mistake::new("", "nothing varies: there is no axis");

@@ -121,13 +121,7 @@ impl Queue<'_> {
             State::Ended(manifest) => return ended(&manifest),
             State::Running => return Outcome::Elsewhere,
             State::Stopped(_) => Folder::reopen(&path, &plan, threads),
-            State::Absent => Folder::prolong(&path, &plan, threads).and_then(|prolonged| match prolonged {
-                Some(resumed) => Ok(resumed),
-                None => {
-                    let folder = Folder::create(&path, &plan, threads)?;
-                    Ok(Resumed { folder, checkpoint: None, notes: Vec::new() })
-                }
-            }),
+            State::Absent => Folder::prolong_or_create(&path, &plan, threads),
         };
         let Resumed { mut folder, checkpoint, notes } = match opened {
             Ok(resumed) => resumed,

@@ -4,7 +4,7 @@ use super::Cell;
 
 /// The script; `command` is what runs the sweep, word by word, without the choice of a cell.
 pub fn script(name: &str, cells: &[&Cell], command: &[String]) -> String {
-    let runs: String = cells.iter().map(|cell| format!("  {}  # {cell}\n", quoted(&cell.run))).collect();
+    let runs: Vec<String> = cells.iter().map(|cell| format!("  {}  # {cell}\n", quoted(&cell.run))).collect();
     let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let safe: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
@@ -14,6 +14,7 @@ pub fn script(name: &str, cells: &[&Cell], command: &[String]) -> String {
          # writes the table of them all.\ncells=(\n{runs})\n{words} --only \"${{cells[$SLURM_ARRAY_TASK_ID]}}\" \
          --jobs 1 --threads \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
         last = cells.len().saturating_sub(1),
+        runs = runs.concat(),
         words = words.join(" ")
     )
 }

@@ -1,6 +1,6 @@
 //! `sweep.csv`: every cell that has ended, every evaluated round, with the axes as columns before those of `rounds.csv`.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{collections::BTreeSet, io::Write, path::Path};
 
 use atomic_write_file::AtomicWriteFile;
 use csv::{Reader, StringRecord, Writer};
@@ -87,10 +87,10 @@ pub(super) fn read(path: &Path) -> Option<(Vec<String>, Vec<String>)> {
 /// The union of tables: axes and runs, each once, in the order in which they first come.
 pub(super) fn union(tables: impl IntoIterator<Item = (Vec<String>, Vec<String>)>) -> (Vec<String>, Vec<String>) {
     let (mut axes, mut runs) = (Vec::new(), Vec::new());
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for (own_axes, own_runs) in tables {
-        axes.extend(own_axes.into_iter().filter(|key| seen.insert(format!("axis {key}"), ()).is_none()));
-        runs.extend(own_runs.into_iter().filter(|run| seen.insert(format!("run {run}"), ()).is_none()));
+        axes.extend(own_axes.into_iter().filter(|key| seen.insert(format!("axis {key}"))));
+        runs.extend(own_runs.into_iter().filter(|run| seen.insert(format!("run {run}"))));
     }
     (axes, runs)
 }

@@ -155,7 +155,7 @@ fn runs_that_should_be_equal_are_compared() {
         message.ends_with("The first difference is in round 3:\n  `test_accuracy`: 0.6 in A, 0.7 in B\n"),
         "{message}"
     );
-    let two: String = text.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let two: String = text.split_inclusive('\n').take(3).collect();
     place.file("two.csv", &two);
     let (code, message) = diff("two.csv", "results/sign-seed0");
     assert!(code == Some(4) && message.ends_with("Equal up to round 2; B goes on to round 4.\n"), "{message}");
