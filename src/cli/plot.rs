@@ -163,7 +163,7 @@ fn make(arguments: &Arguments) -> Result<String, PlotError> {
 fn page(arguments: &Arguments, tables: &[Table], charts: Vec<(String, Chart)>) -> String {
     let heading = |name: String| {
         let figure = Figure::ALL.into_iter().find(|figure| figure.name() == name);
-        figure.map_or(name, |figure| figure.summary().to_owned())
+        figure.map_or(name, |figure| figure.heading().to_owned())
     };
     let request = Request { bits: bits(arguments.bits), group: arguments.group.clone(), ..Request::default() };
     // Tables without accuracies have figures, but no report.

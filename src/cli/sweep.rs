@@ -317,7 +317,7 @@ fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) 
     let about = if about.is_empty() { "" } else { "about " };
     let time = HumanDuration(std::time::Duration::from_secs_f64(seconds / share.jobs as f64));
     print(&format!(
-        "{head}\n{}{about}{} up and {} down in all; about {time} with {} at a time on {threads} thread{} each\n",
+        "{head}\n{}{about}{} up and {} down in all\nabout {time} with {} at a time on {threads} thread{} each\n",
         if estimates.is_empty() { String::new() } else { format!("\n{table}\n\n") },
         Bits(up),
         Bits(down),

@@ -1,4 +1,4 @@
-//! Runs in the forms that other programs read, from their files alone: table -> [`Run`] -> folder or file.
+//! Runs in the forms that other programs read, from their files alone: table -> run -> folder or file.
 //!
 //! [`export`] takes the tables of [`plot::read`](crate::plot::read). The same files give the same bytes: times come from
 //! `run.json` and `wall_seconds`, and identifiers from names. An empty cell is no point; a value that is not finite is

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fs_err as fs;
 use serde_json::Value;
 
-use super::{Align, Block, Chart, Report, Section, Table, page};
+use super::{Align, Block, Chart, Report, Section, Table, group::natural, page};
 
 /// Values of one fact that are listed; more are counted.
 const MOST_VALUES: usize = 4;
@@ -73,7 +73,7 @@ fn scenario(tables: &[Table]) -> Vec<Block> {
 
 /// What the runs' `run.json` say of the machine and the data.
 fn environment(tables: &[Table]) -> Vec<Block> {
-    const FACTS: [&str; 12] = [
+    const FACTS: [&str; 11] = [
         "fedbits_version",
         "results_version",
         "device",
@@ -85,7 +85,6 @@ fn environment(tables: &[Table]) -> Vec<Block> {
         "test_samples",
         "data_digest",
         "state",
-        "notes",
     ];
     let facts = |table: &Table| -> Vec<(String, String)> {
         let text = table.folder().and_then(|folder| fs::read_to_string(folder.join("run.json")).ok());
@@ -99,7 +98,7 @@ fn environment(tables: &[Table]) -> Vec<Block> {
         let named = |name: &&'static str| {
             shown(&manifest[*name]).into_iter().map(|value| (name.replace('_', " "), value)).collect::<Vec<_>>()
         };
-        FACTS.iter().flat_map(named).collect()
+        FACTS.iter().chain(&["notes"]).flat_map(named).collect()
     };
     let values = gathered(tables.iter().map(facts));
     let pairs = FACTS.iter().filter_map(|name| {
@@ -108,10 +107,11 @@ fn environment(tables: &[Table]) -> Vec<Block> {
     });
     let mut pairs: Vec<(String, String)> = pairs.collect();
     pairs.insert(0, ("runs".to_owned(), tables.len().to_string()));
-    vec![Block::Pairs(pairs)]
+    let notes = values.get("notes").into_iter().flatten().take(MOST_VALUES).map(|(note, _)| Block::Text(note.clone()));
+    [Block::Pairs(pairs)].into_iter().chain(notes).collect()
 }
 
-/// Every value of every key, in the order in which they first come, and how many runs have it.
+/// Every value of every key, numbers by size, and how many runs have it.
 fn gathered(runs: impl Iterator<Item = Vec<(String, String)>>) -> BTreeMap<String, Vec<(String, usize)>> {
     let mut all: BTreeMap<String, Vec<(String, usize)>> = BTreeMap::new();
     for (key, value) in runs.flatten() {
@@ -120,6 +120,9 @@ fn gathered(runs: impl Iterator<Item = Vec<(String, String)>>) -> BTreeMap<Strin
             Some((_, count)) => *count += 1,
             None => values.push((value, 1)),
         }
+    }
+    for values in all.values_mut() {
+        values.sort_by(|(a, _), (b, _)| natural(std::slice::from_ref(a), std::slice::from_ref(b)));
     }
     all
 }

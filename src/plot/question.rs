@@ -109,6 +109,20 @@ impl Figure {
         }
     }
 
+    /// Its heading on a page.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::AccuracyBits => "Accuracy against bits",
+            Self::AccuracyRounds => "Accuracy against rounds",
+            Self::Loss => "Loss",
+            Self::Distance => "Distance to the optimum",
+            Self::Time => "Accuracy against time",
+            Self::Final => "Accuracy at the end",
+            Self::Pareto => "What is worth its bits",
+            Self::Laboratory => "Error against bits",
+        }
+    }
+
     /// What it shows, in a few words.
     pub fn summary(self) -> &'static str {
         match self {

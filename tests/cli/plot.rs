@@ -215,7 +215,7 @@ fn one_page_holds_figures_report_settings_and_environment_and_needs_nothing_else
     for wanted in [
         "<h1>small</h1>",
         "Does a &lt;page&gt; &amp; its &quot;title&quot; survive?</p>",
-        "Test accuracy against cumulative bits</h2>",
+        "Accuracy against bits</h2>",
         "In figures</h2>",
         ">group</th>",
         "method.learning_rate = 0.05",

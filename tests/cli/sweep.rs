@@ -306,7 +306,7 @@ fn a_dry_run_says_the_bits_and_runs_nothing() {
         ["2", "identity", "96.8", "kB", "96.8", "kB"],
         "{plain}"
     );
-    assert!(text.contains("in all; about"), "{text}");
+    assert!(text.contains("in all\nabout"), "{text}");
 }
 
 #[test]

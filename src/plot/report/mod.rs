@@ -335,7 +335,7 @@ fn choose(groups: &[Members<'_>], metric: Metric) -> Result<f64, PlotError> {
     })
 }
 
-/// By bits until the target, then by what is reached.
+/// Groups whose seeds all reach the target first, then by bits until then, then by what is reached.
 fn order(a: &Group, b: &Group, metric: Metric) -> Ordering {
     let bits = |group: &Group| group.bits_to_target.mean().unwrap_or(f64::INFINITY);
     let worth = |group: &Group| {
@@ -345,5 +345,7 @@ fn order(a: &Group, b: &Group, metric: Metric) -> Ordering {
             Metric::Distance => value.unwrap_or(f64::INFINITY),
         }
     };
-    bits(a).total_cmp(&bits(b)).then(worth(a).total_cmp(&worth(b)))
+    // Fewer bits are no merit where only some seeds got there.
+    let misses = |group: &Group| group.bits_to_target.seeds < group.seeds;
+    misses(a).cmp(&misses(b)).then(bits(a).total_cmp(&bits(b))).then(worth(a).total_cmp(&worth(b)))
 }
