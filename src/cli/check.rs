@@ -8,6 +8,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::{DONE, Scenarios, print, refuse};
 use crate::{
     run::{DataCache, Plan, Sampling},
+    scenario::Document,
+    sweep::{SECTION, Sweep, is_axis},
     units::{Bits, Bytes, thousands},
 };
 
@@ -19,11 +21,21 @@ pub struct Arguments {
 }
 
 pub(super) fn check(arguments: &Arguments) -> u8 {
+    let mut cache = DataCache::default();
+    let (files, overrides) = match arguments.scenarios.split() {
+        Ok(split) => split,
+        Err(failure) => return refuse([failure.refusal]),
+    };
+    if let [file] = files.as_slice()
+        && let Ok(document) = Document::load(file, &[])
+        && (document.get(SECTION).is_some() || overrides.iter().any(|text| is_axis(text)))
+    {
+        return check_sweep(document, &overrides, &mut cache);
+    }
     let documents = match arguments.scenarios.load(&[]) {
         Ok(documents) => documents,
         Err(refusals) => return refuse(refusals),
     };
-    let mut cache = DataCache::default();
     let (mut refusals, mut text) = (Vec::new(), String::new());
     for document in &documents {
         match Plan::new(document, &mut cache) {
@@ -33,6 +45,25 @@ pub(super) fn check(arguments: &Arguments) -> u8 {
     }
     print(&text);
     if refusals.is_empty() { DONE } else { refuse(refusals) }
+}
+
+/// Checks every cell of a sweep.
+fn check_sweep(document: Document, overrides: &[String], cache: &mut DataCache) -> u8 {
+    let sweep = match Sweep::new(document, overrides) {
+        Ok(sweep) => sweep,
+        Err(refusal) => return refuse([refusal]),
+    };
+    let cells = sweep.cells(cache);
+    print(&format!(
+        "{}: {} cells can run, {} cannot; `fedbits sweep --dry-run` says what they cost\n",
+        sweep.shape(),
+        cells.cells.len(),
+        cells.invalid.len()
+    ));
+    match cells.reasons() {
+        reasons if reasons.is_empty() => DONE,
+        reasons => refuse(reasons.into_iter().map(|(_, refusal)| refusal.clone())),
+    }
 }
 
 fn describe(plan: &Plan) -> String {

@@ -35,7 +35,7 @@ use crate::{
     plot::PlotError,
     scenario::{Document, Mistake, Refusal},
     sink::Mode,
-    sweep::SECTION,
+    sweep::{SECTION, is_axis},
 };
 
 /// How much accuracy does a transmitted bit buy?
@@ -93,6 +93,11 @@ impl Scenarios {
     fn load(&self, more: &[String]) -> Result<Vec<Document>, Vec<Refusal>> {
         let (files, mut overrides) = self.split().map_err(|failure| vec![failure.refusal])?;
         overrides.extend_from_slice(more);
+        if let Some(text) = overrides.iter().find(|text| is_axis(text)) {
+            let seeds = if text.trim_start().starts_with("seed") { "; --seeds runs several seeds" } else { "" };
+            let message = format!("`{text}` has several values: `fedbits sweep` takes them{seeds}");
+            return Err(vec![Failure::input(message).refusal]);
+        }
         let one = |file: &PathBuf| {
             let document = Document::load(file, &overrides)?;
             if document.get(SECTION).is_none() {

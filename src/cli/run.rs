@@ -114,13 +114,14 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
         Ok(path) => path,
         Err(code) => return code,
     };
+    let can_go_on = path == run_folder(&arguments.results, &plan);
     // A run is named by its folder, also by one that `--force` has made beside another.
     if let Some(name) = path.file_name() {
         plan.run = name.to_string_lossy().into_owned();
     }
     let plan = &plan;
     let threads = arguments.threads.map_or_else(default_threads, usize::from);
-    let Resumed { mut folder, checkpoint, notes } = match open(arguments, &path, plan, threads) {
+    let Resumed { mut folder, checkpoint, from, notes } = match open(arguments, &path, plan, threads) {
         Ok(resumed) => resumed,
         Err(StateError::Foreign(message)) => return refuse([Failure::input(message).refusal]),
         Err(StateError::World(message)) => {
@@ -132,7 +133,8 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
         tracing::warn!("{note}");
     }
     if let Some(checkpoint) = &checkpoint {
-        tracing::info!("{} goes on after round {}", plan.run, checkpoint.round());
+        let of = from.map_or(String::new(), |from| format!(" of `{}`, which stays as it is", from.display()));
+        tracing::info!("{} goes on after round {}{of}", plan.run, checkpoint.round());
     }
     // Lines of JSON on the same terminal would run into a bar.
     let mode = match arguments.progress.mode() {
@@ -157,7 +159,7 @@ fn run_one(arguments: &Arguments, mut plan: Plan, interrupt: &AtomicBool) -> u8 
             return FAILED;
         }
     };
-    let text = summarise(plan, &summary, &path);
+    let text = summarise(plan, &summary, &path, can_go_on);
     if arguments.json {
         eprint(&text);
     } else {
@@ -176,7 +178,8 @@ fn open(arguments: &Arguments, path: &Path, plan: &Plan, threads: usize) -> Resu
         return Folder::reopen(path, plan, threads);
     }
     if !arguments.resume {
-        return Ok(Resumed { folder: Folder::create(path, plan, threads)?, checkpoint: None, notes: Vec::new() });
+        let folder = Folder::create(path, plan, threads)?;
+        return Ok(Resumed { folder, checkpoint: None, from: None, notes: Vec::new() });
     }
     let stopped = stopped_beside(path, plan);
     let mut resumed = Folder::prolong_or_create(path, plan, threads)?;
@@ -235,7 +238,7 @@ fn eprint(text: &str) {
 }
 
 /// What a run came to, for people.
-fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
+fn summarise(plan: &Plan, summary: &Summary, path: &Path, can_go_on: bool) -> String {
     let mut text = String::new();
     let how = match summary.end {
         End::Rounds => "finished".to_owned(),
@@ -243,7 +246,8 @@ fn summarise(plan: &Plan, summary: &Summary, path: &Path) -> String {
         End::Distance => "reached its distance".to_owned(),
         End::Bits => "spent its bits".to_owned(),
         End::Diverged => format!("diverged: {}", summary.reason.as_deref().unwrap_or("a value is not finite")),
-        End::Interrupted => "was interrupted; --resume goes on with it".to_owned(),
+        End::Interrupted if can_go_on => "was interrupted; --resume goes on with it".to_owned(),
+        End::Interrupted => "was interrupted".to_owned(),
     };
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2} %", 100.0 * share));
     let mut line = |key: &str, value: String| {

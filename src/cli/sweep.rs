@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     run::{DataCache, RoundRecord},
-    scenario::Document,
+    scenario::{Document, Refusal},
     sink::{Mode, Overall, State},
     sweep::{self, Cell, Cells, Outcome, Queue, Share, Sweep, Watcher},
     units::Bits,
@@ -29,8 +29,13 @@ use crate::{
 /// its own; the same command after an interruption, a failure or with more values runs only what is missing.
 #[derive(Args)]
 pub struct Arguments {
-    #[command(flatten)]
-    scenarios: Scenarios,
+    /// The scenario file, then axes and overrides: `uplink.ratio=0.01,0.1` varies, `rounds=20` does not. They take the place of what
+    /// `[sweep]` says of the same key.
+    #[arg(required = true, value_name = "SCENARIO|KEY=VALUES", allow_negative_numbers = true)]
+    scenario: Vec<String>,
+    /// Seeds, as `seed=0..5` says them too.
+    #[arg(long, value_name = "FROM..TO")]
+    seeds: Option<String>,
     /// Cells that run at the same time. Default: one a core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
     jobs: Option<u16>,
@@ -76,10 +81,11 @@ fn parse_shard(text: &str) -> Result<(usize, usize), String> {
 }
 
 pub(super) fn sweep(arguments: &Arguments) -> u8 {
-    let (files, overrides) = match arguments.scenarios.split() {
+    let (files, mut overrides) = match (Scenarios { arguments: arguments.scenario.clone() }).split() {
         Ok(split) => split,
         Err(failure) => return refuse([failure.refusal]),
     };
+    overrides.extend(arguments.seeds.as_ref().map(|seeds| format!("seed={seeds}")));
     let [file] = files.as_slice() else {
         return refuse([
             Failure::input("`sweep` takes one scenario file; several are swept one after the other").refusal
@@ -92,7 +98,7 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
     let mut cache = DataCache::default();
     let all = sweep.cells(&mut cache);
     if all.cells.is_empty() || (arguments.fail_fast && !all.invalid.is_empty()) {
-        return refuse(all.invalid.into_iter().take(MOST_SHOWN).map(|(_, refusal)| refusal));
+        return refuse(all.reasons().into_iter().take(MOST_SHOWN).map(|(_, refusal)| refusal.clone()));
     }
     let chosen = match choose(&all, arguments) {
         Ok(chosen) => chosen,
@@ -119,14 +125,16 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
         }
     }
     if arguments.dry_run {
-        return dry_run(&head, &missing, &share, &mut cache);
+        return dry_run(&head, &all, &missing, &share, &mut cache);
     }
     let mode = arguments.progress.mode();
     let rounds = missing.iter().map(|cell| u64::from(cell.rounds)).sum();
     let name = chosen.first().map_or("sweep", |cell| cell.scenario.as_str());
     let overall = Overall::new(name, missing.len(), rounds, mode);
-    if mode != Mode::Silent {
-        let threads = share.threads.unwrap_or((share.cores / share.jobs.max(1)).max(1));
+    if mode != Mode::Silent && missing.is_empty() {
+        overall.line(&head);
+    } else if mode != Mode::Silent {
+        let threads = share.threads(missing.len());
         overall.line(&format!(
             "{head}; {} at a time on {threads} thread{} each",
             share.jobs,
@@ -143,6 +151,12 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
         watcher: &watch,
     };
     let ran = queue.run(&missing, &Mutex::new(cache));
+    let fails = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Diverged(_));
+    let end = match interrupt.load(Ordering::SeqCst) {
+        true if arguments.fail_fast && ran.iter().any(fails) => Stop::Failure,
+        true => Stop::User,
+        false => Stop::No,
+    };
     watch.overall.end();
     let mut outcomes = ran.into_iter();
     let ended: Vec<(&Cell, Outcome)> = chosen
@@ -153,7 +167,15 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
             _ => (*cell, outcomes.next().expect("every missing cell has an outcome")),
         })
         .collect();
-    close(arguments, &all, &ended, interrupt.load(Ordering::SeqCst))
+    close(arguments, &all, &ended, end)
+}
+
+/// What ended a sweep before its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    No,
+    User,
+    Failure,
 }
 
 /// Refusals and failures that are shown one by one.
@@ -211,7 +233,7 @@ impl Watcher for Watch {
 }
 
 /// Writes the table and says what became of the cells.
-fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interrupted: bool) -> u8 {
+fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], end: Stop) -> u8 {
     let scenario = &all.cells[0].scenario;
     let folder = arguments.results.join(scenario);
     // Also the cells of other shards, as far as they are there.
@@ -231,11 +253,10 @@ fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interru
             _ => {}
         }
     }
-    for (label, refusal) in &all.invalid {
-        failures.push(format!("invalid: {label}\n    {}", refusal.reasons().replace('\n', "\n    ")));
-    }
+    failures.extend(invalid(all));
     let mut text = format!("{finished} of {} cells finished", ended.len() + all.invalid.len());
-    for (n, what) in [(failures.len(), "did not"), (waiting, "are left"), (elsewhere, "are another process's work")] {
+    let failed = ended.len() - finished - waiting - elsewhere + all.invalid.len();
+    for (n, what) in [(failed, "did not"), (waiting, "are left"), (elsewhere, "are another process's work")] {
         if n > 0 {
             let _ = write!(text, ", {n} {what}");
         }
@@ -258,36 +279,33 @@ fn close(arguments: &Arguments, all: &Cells, ended: &[(&Cell, Outcome)], interru
     if failures.len() > MOST_SHOWN {
         let _ = writeln!(text, "  and {} more", failures.len() - MOST_SHOWN);
     }
-    let stopped = interrupted && failures_end_it(arguments, ended);
     if waiting > 0 {
-        text += if stopped { "stopped at the first failure; " } else { "interrupted; " };
+        text += if end == Stop::Failure { "stopped at the first failure; " } else { "interrupted; " };
         text += "the same command goes on\n";
     } else if finished > 1 {
-        let _ = writeln!(text, "figures: fedbits plot {}", shell(&folder));
+        let _ = writeln!(text, "figures: fedbits plot {}", sweep::quoted(&folder.display().to_string()));
     }
     print(&text);
     match code {
         Some(code) => code,
-        None if waiting > 0 && !stopped => INTERRUPTED,
+        None if end == Stop::User && waiting > 0 => INTERRUPTED,
         None if failures.is_empty() => DONE,
         None => CELLS_FAILED,
     }
 }
 
-/// Whether it was a failure that ended the sweep, not the user.
-fn failures_end_it(arguments: &Arguments, ended: &[(&Cell, Outcome)]) -> bool {
-    arguments.fail_fast && ended.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_) | Outcome::Diverged(_)))
-}
-
-/// A path as one word of the shell.
-fn shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    if text.contains(' ') { format!("'{text}'") } else { text }
+/// The cells that cannot run, with their reasons.
+fn invalid(all: &Cells) -> Vec<String> {
+    let one = |(labels, refusal): (Vec<&str>, &Refusal)| {
+        let more = if labels.len() > 1 { format!(", and {} more alike", labels.len() - 1) } else { String::new() };
+        format!("invalid: {}{more}\n    {}", labels[0], refusal.reasons().replace('\n', "\n    "))
+    };
+    all.reasons().into_iter().map(one).collect()
 }
 
 /// Says what would run.
-fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) -> u8 {
-    let threads = share.threads.unwrap_or((share.cores / share.jobs.max(1)).max(1));
+fn dry_run(head: &str, all: &Cells, missing: &[&Cell], share: &Share, cache: &mut DataCache) -> u8 {
+    let threads = share.threads(missing.len());
     let estimates = match sweep::estimate(missing, threads, cache) {
         Ok(estimates) => estimates,
         Err(message) => {
@@ -311,7 +329,11 @@ fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) 
         let n = one.cells.len() as u64;
         let bits = |way: usize| format!("{}{}", if one.varies[way] { "about " } else { "" }, Bits(one.bits[way]));
         table.add_row([n.to_string(), one.label.clone(), bits(0), bits(1), duration(one.seconds)]);
-        (up, down, seconds) = (up + n * one.bits[0], down + n * one.bits[1], seconds + n as f64 * one.seconds);
+        (up, down, seconds) = (
+            up + n.saturating_mul(one.bits[0]),
+            down + n.saturating_mul(one.bits[1]),
+            seconds + n as f64 * one.seconds,
+        );
         about.extend(one.varies.iter().filter(|varies| **varies).copied());
     }
     let about = if about.is_empty() { "" } else { "about " };
@@ -324,7 +346,9 @@ fn dry_run(head: &str, missing: &[&Cell], share: &Share, cache: &mut DataCache) 
         share.jobs,
         if threads == 1 { "" } else { "s" }
     ));
-    DONE
+    let invalid: Vec<String> = invalid(all).into_iter().take(MOST_SHOWN).map(|text| format!("  {text}\n")).collect();
+    print(&invalid.concat());
+    if invalid.is_empty() { DONE } else { CELLS_FAILED }
 }
 
 fn duration(seconds: f64) -> String {
@@ -334,7 +358,7 @@ fn duration(seconds: f64) -> String {
 /// Writes the script of a job array.
 fn emit(missing: &[&Cell], arguments: &Arguments, file: &Path, overrides: &[String]) -> u8 {
     let Some(first) = missing.first() else {
-        complain("every cell is done: there is nothing to submit");
+        tracing::info!("every cell is done: there is nothing to submit");
         return DONE;
     };
     let mut command = vec!["fedbits".to_owned(), "sweep".to_owned(), file.display().to_string()];

@@ -34,6 +34,11 @@ impl Sum {
         self.parts.iter().map(|name| table.column(name)).collect()
     }
 
+    /// Whether these are settings of runs, not columns that change from row to row.
+    pub fn is_setting(&self, tables: &[Table]) -> bool {
+        self.parts.iter().all(|name| tables.iter().any(|table| table.settings.contains_key(name)))
+    }
+
     pub fn axis(&self, log: bool) -> Axis {
         let known = match self.parts.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["cumulative_uplink_bits"] => Some("uplink traffic"),

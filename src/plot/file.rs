@@ -47,7 +47,7 @@ pub fn save(chart: &Chart, size: Option<(u32, u32)>, path: &Path, force: bool) -
         Some("svg") => svg(&scene, &chart.title, &about).into_bytes(),
         Some("png") => png(&scene, &chart.title, &about)
             .map_err(|reason| PlotError::Write(format!("cannot draw `{shown}`: {reason}")))?,
-        _ => return Err(PlotError::input(format!("`{shown}` ends neither in `.svg` nor in `.png`"))),
+        _ => return Err(PlotError::input(format!("`{shown}` ends in none of `.svg`, `.png` and `.html`"))),
     };
     write(path, &bytes)
 }

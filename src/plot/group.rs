@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use super::{Kind, Table, table::last_part};
+use super::{Kind, PlotError, Table, table::last_part};
 
 /// Settings, or else columns, in which tables of rounds differ and which are needed to tell them apart.
 pub(super) fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
@@ -51,6 +51,32 @@ pub(super) fn differences(tables: &[Table], shown: &[String]) -> Vec<String> {
         }
     }
     chosen
+}
+
+/// A remark on a run that repeats another one of the same seed and settings, of which only the first counts.
+///
+/// # Errors
+/// If their settings differ: then they are no repetitions, and a group of both would average what does not belong together.
+pub(super) fn repetition(first: &Table, second: &Table) -> Result<String, PlotError> {
+    let keys: BTreeSet<&String> =
+        first.settings.keys().chain(second.settings.keys()).filter(|key| *key != "seed").collect();
+    let differ: Vec<String> = keys
+        .into_iter()
+        .filter(|key| first.settings.get(*key) != second.settings.get(*key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    if differ.is_empty() {
+        return Ok(format!("`{}` repeats `{}`, which alone counts", shown(second), shown(first)));
+    }
+    Err(PlotError::input(format!(
+        "runs of one seed that differ in {} would count as one group: name one of these with --group too, or leave out --group",
+        differ.join(", ")
+    )))
+}
+
+/// A run by its file, or in a file of several by its name.
+fn shown(table: &Table) -> String {
+    if table.axes().is_empty() { table.path.display().to_string() } else { table.source.clone() }
 }
 
 /// Names of groups from the values of their columns.

@@ -320,6 +320,26 @@ mod tests {
     }
 
     #[test]
+    fn against_a_setting_only_the_ends_of_runs_count_and_unlike_runs_are_never_averaged() {
+        let axes = "uplink.operator,uplink.ratio";
+        let mut tables = sweep(axes, &[("top-k,0.01", 0.5, 1), ("top-k,0.1", 0.6, 2)]);
+        let ask = |group: &str| Question {
+            x: "ratio".to_owned(),
+            y: "test_accuracy".to_owned(),
+            group: Some(vec![group.to_owned()]),
+            ..Question::default()
+        };
+        let figure = chart(&tables, &ask("operator")).unwrap();
+        let places: Vec<f64> = figure.panels[0].lines[0].points.iter().map(|point| point.x).collect();
+        assert_eq!(places, [0.01, 0.1]);
+        // Against rounds the two ratios would be taken for repetitions of each other.
+        tables.rotate_left(1);
+        let coarse = Question { x: "round".to_owned(), ..ask("operator") };
+        let error = chart(&tables, &coarse).unwrap_err();
+        assert!(matches!(&error, PlotError::Input(text) if text.contains("differ in `uplink.ratio`")), "{error}");
+    }
+
+    #[test]
     fn the_pareto_figure_marks_the_settings_that_no_other_beats() {
         let chart = answer(Figure::Pareto, &operators()).unwrap();
         assert_eq!(

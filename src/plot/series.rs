@@ -24,6 +24,8 @@ type Pieces<'a> = Vec<(&'a [String], Vec<Point>)>;
 /// needed.
 pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> {
     let (x, y) = (Sum::new(tables, &question.x)?, Sum::new(tables, &question.y)?);
+    // A setting is the same in all rounds of a run: against it only the end of the run says anything.
+    let question = &Question { last: question.last || x.is_setting(tables), ..question.clone() };
     let all = |names: &[String]| names.iter().map(|name| resolve(tables, name)).collect::<Result<Vec<_>, _>>();
     let facet = all(&question.facet)?;
     let group = match &question.group {
@@ -32,7 +34,7 @@ pub fn chart(tables: &[Table], question: &Question) -> Result<Chart, PlotError> 
     };
     let mut notes = Vec::new();
     let mut traces = traces(tables, question, &x, &y, &facet, &group)?;
-    drop_repetitions(tables, &mut traces, &mut notes);
+    drop_repetitions(tables, &mut traces, &mut notes)?;
     tell_gaps(&traces, question, &mut notes);
     let mut seeds = Vec::new();
     let panels = pieces(&traces, question, &group, &mut seeds, &mut notes);

@@ -295,7 +295,7 @@ pub(super) fn resolve(tables: &[Table], name: &str) -> Result<String, PlotError>
     }
     let last = settings.iter().map(|key| last_part(key));
     let near = nearest(name, columns.iter().copied().chain(settings.iter().copied()).chain(last));
-    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let near = near.map_or(".".to_owned(), |near| format!("; did you mean `{near}`?"));
     let shown: Vec<String> = columns.iter().map(|column| format!("`{column}`")).collect();
     let beside =
         if settings.is_empty() { "" } else { ", and the settings of `scenario.toml`, such as `uplink.operator`" };
@@ -314,7 +314,9 @@ fn settings(path: &Path) -> Result<BTreeMap<String, String>, PlotError> {
         let text = fs::read_to_string(path).map_err(|error| PlotError::input(error.to_string()))?;
         let table: toml::Table = toml::from_str(&text)
             .map_err(|error| PlotError::input(format!("`{}` is not TOML: {}", path.display(), error.message())))?;
-        settings.extend(flat(&table).into_iter().map(|(key, value)| (key, cell(&value))));
+        // How a run is carried out tells no results apart.
+        let counted = flat(&table).into_iter().filter(|(key, _)| !key.starts_with("run."));
+        settings.extend(counted.map(|(key, value)| (key, cell(&value))));
     }
     Ok(settings)
 }

@@ -7,7 +7,7 @@ use csv::StringRecord;
 use super::{
     Kind, PlotError, Point, Question, Spread, Table,
     column::{Sum, finite, value},
-    group::differences,
+    group::{differences, repetition},
 };
 
 /// Where a point stands in its run, and what it shows.
@@ -124,26 +124,25 @@ pub(super) fn tell_gaps(traces: &BTreeMap<Place, Vec<Trace>>, question: &Questio
 }
 
 /// The same seed of the same settings counts once: it would make the band too narrow.
-pub(super) fn drop_repetitions(tables: &[Table], traces: &mut BTreeMap<Place, Vec<Trace>>, notes: &mut Vec<String>) {
+///
+/// # Errors
+/// If runs of other settings were taken for repetitions.
+pub(super) fn drop_repetitions(
+    tables: &[Table],
+    traces: &mut BTreeMap<Place, Vec<Trace>>,
+    notes: &mut Vec<String>,
+) -> Result<(), PlotError> {
     for of_seeds in traces.values_mut() {
         let mut kept: Vec<Trace> = Vec::new();
         for trace in of_seeds.drain(..) {
             match kept.iter().find(|other| (&other.seed, &other.point) == (&trace.seed, &trace.point)) {
-                Some(other) => notes.push(format!(
-                    "`{}` has the seed and the group of `{}`: only the latter is shown; --group can tell them apart",
-                    shown(&tables[trace.table]),
-                    shown(&tables[other.table])
-                )),
+                Some(other) => notes.push(repetition(&tables[other.table], &tables[trace.table])?),
                 None => kept.push(trace),
             }
         }
         *of_seeds = kept;
     }
-}
-
-/// A run by its file, or in a file of several by its name.
-fn shown(table: &Table) -> String {
-    if table.axes().is_empty() { table.path.display().to_string() } else { table.source.clone() }
+    Ok(())
 }
 
 /// A value with its band; that of one seed has the band of its deviation.

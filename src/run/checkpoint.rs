@@ -240,7 +240,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Least time between two checkpoints where their number of rounds is not given.
-    const LEAST: Duration = Duration::from_secs(10);
+    const LEAST: Duration = Duration::from_secs(1);
 
     pub(super) fn new(every: Option<u32>) -> Self {
         Self { every, last: Instant::now(), cost: Duration::ZERO }

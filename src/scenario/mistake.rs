@@ -93,6 +93,14 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The only mistake of a command that concerns no scenario and no text that could be shown: it needs no heading.
+    fn only(&self) -> Option<&Located> {
+        match self.mistakes.as_slice() {
+            [only] if self.scenario.is_empty() && only.source.is_none() => Some(only),
+            _ => None,
+        }
+    }
+
     /// Every reason on a line of its own, with its key.
     pub fn reasons(&self) -> String {
         let one = |located: &Located| match located.mistake.path.as_str() {
@@ -105,6 +113,9 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(only) = self.only() {
+            return write!(f, "{only}");
+        }
         if self.scenario.is_empty() {
             return write!(f, "the command line is wrong");
         }
@@ -118,7 +129,14 @@ impl std::fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Diagnostic for Refusal {
+    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
+        self.only()?.help()
+    }
+
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        if self.only().is_some() {
+            return None;
+        }
         Some(Box::new(self.mistakes.iter().map(|mistake| mistake as &dyn Diagnostic)))
     }
 }

@@ -136,8 +136,8 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Carrying {
-    /// A checkpoint is written every so many rounds, and kept at the end. Absent: as often as it takes less than 2 % of the time, and
-    /// kept at the end if it is smaller than 16 MB.
+    /// A checkpoint is written every so many rounds, and kept at the end. Absent: every second, or less often if it would take more than
+    /// 2 % of the time, and kept at the end if it is smaller than 16 MB.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_every: Option<u32>,
@@ -183,7 +183,14 @@ pub fn check(document: &Document, slots: &[Slot], mistakes: &mut Vec<Mistake>) -
 
 /// A setting as the cell of a table: text without quotes.
 pub fn cell(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        toml::Value::String(text) => text.clone(),
+        // Thirty zeros are hard to read.
+        toml::Value::Float(number) if number.abs() >= 1e9 || (*number != 0.0 && number.abs() < 1e-4) => {
+            format!("{number:e}")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The values of a scenario by dotted key; whatever is in a table is reached by its own key.

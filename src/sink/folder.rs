@@ -18,9 +18,12 @@ use crate::run::{
     Capture, Checkpoint, ClientRecord, End, LayerRecord, Observer, Plan, RESULTS_VERSION, RoundRecord, Summary,
 };
 
-pub(super) const SCENARIO: &str = "scenario.toml";
-pub(super) const MANIFEST: &str = "run.json";
-pub(super) const ROUNDS: &str = "rounds.csv";
+/// The resolved scenario in the folder of a run.
+pub const SCENARIO: &str = "scenario.toml";
+/// What the folder of a run says of itself.
+pub const MANIFEST: &str = "run.json";
+/// The table of the rounds of a run.
+pub const ROUNDS: &str = "rounds.csv";
 pub(super) const CLIENTS: &str = "clients.csv";
 pub(super) const LAYERS: &str = "layers.csv";
 pub(super) const CAPTURES: &str = "captures";
@@ -80,10 +83,12 @@ impl State {
         if !path.exists() {
             return Self::Absent;
         }
+        // In this order: a process that ends says so before it lets go.
+        let is_running = is_locked(&path.join(ROUNDS));
         let manifest = manifest_of(path);
         match manifest["state"].as_str() {
             Some("finished" | "diverged") => Self::Ended(manifest),
-            _ if is_locked(&path.join(ROUNDS)) => Self::Running,
+            _ if is_running => Self::Running,
             Some("running") => Self::Stopped("it was killed".to_owned()),
             Some(state) => Self::Stopped(match manifest["reason"].as_str() {
                 Some(reason) => format!("{state}: {reason}"),

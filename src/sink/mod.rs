@@ -7,7 +7,7 @@ mod progress;
 mod resume;
 mod table;
 
-pub use folder::{Folder, State, StateError};
+pub use folder::{Folder, MANIFEST, ROUNDS, SCENARIO, State, StateError};
 pub use json_lines::JsonLines;
 pub use overall::Overall;
 pub use progress::{Mode, Progress};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use csv::StringRecord;
 use fs_err as fs;
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use super::{
         CAPTURES, CHECKPOINTS, CLIENTS, Folder, LAYERS, MANIFEST, ROUNDS, SCENARIO, guard, manifest, manifest_of,
         scenario_of, scenario_text, unix_seconds, write_atomically,
     },
-    table::{Table, read},
+    table::{Rows, Table, read},
 };
 use crate::run::{Checkpoint, CheckpointError, Plan, differences_of};
 
@@ -21,8 +22,20 @@ pub struct Resumed {
     pub folder: Folder,
     /// The checkpoint; none if it starts from its beginning.
     pub checkpoint: Option<Checkpoint>,
+    /// The folder of the shorter run that it prolongs.
+    pub from: Option<PathBuf>,
     /// What the user should know.
     pub notes: Vec<String>,
+}
+
+/// The last checkpoint that can be gone on from, if there is one.
+#[derive(Default)]
+struct Last {
+    checkpoint: Option<Checkpoint>,
+    /// Files of later ones.
+    passed_over: Vec<PathBuf>,
+    /// Why they are not used.
+    notes: Vec<String>,
 }
 
 impl Folder {
@@ -54,15 +67,25 @@ impl Folder {
         if there.is_object() {
             own["started_unix_seconds"] = there["started_unix_seconds"].clone();
             own["resumed"] = there["resumed"].clone();
+            if there["prolongs"].is_object() {
+                own["prolongs"] = there["prolongs"].clone();
+            }
         }
         let mut folder = Self::open(path, plan, there, Table::reopen)?;
+        // Whoever was at work on it may have ended before the tables were ours.
+        if let State::Ended(_) = State::of(path) {
+            return Err(StateError::World(format!("the run in `{}` has ended meanwhile", path.display())));
+        }
         let rows = folder.rounds.rows();
         if let Some(at) = rows.rows.iter().zip(1..).position(|(row, round)| rows.round(row) != round) {
             let found = rows.round(&rows.rows[at]);
             return Err(foreign(format!("`{ROUNDS}` has round {found} where round {} should be", at + 1)));
         }
-        let (checkpoint, notes) = folder.last_checkpoint(plan, rows.rows.len() as u32).map_err(foreign)?;
+        let Last { checkpoint, passed_over, notes } = folder.last_checkpoint(plan, &rows).map_err(foreign)?;
         let round = checkpoint.as_ref().map_or(0, Checkpoint::round);
+        for path in passed_over {
+            fs::remove_file(path)?;
+        }
         for table in [Some(&mut folder.rounds), folder.clients.as_mut(), folder.layers.as_mut()].into_iter().flatten() {
             table.settle(round)?;
         }
@@ -77,82 +100,104 @@ impl Folder {
         }
         folder.manifest = own;
         folder.write_manifest()?;
-        Ok(Resumed { folder, checkpoint, notes })
+        Ok(Resumed { folder, checkpoint, from: None, notes })
     }
 
-    /// The last checkpoint that the first `rows` rounds reach, and why not a later one. Checkpoints that cannot be read are passed over.
-    fn last_checkpoint(&self, plan: &Plan, rows: u32) -> Result<(Option<Checkpoint>, Vec<String>), String> {
-        let mut notes = Vec::new();
-        for name in CHECKPOINTS {
-            let path = self.path.join(name);
-            let Ok(bytes) = fs::read(&path) else { continue };
-            let checkpoint = match Checkpoint::from_bytes(&bytes) {
-                Ok(checkpoint) => checkpoint,
-                Err(CheckpointError::Damaged(reason)) => {
-                    notes.push(format!("`{}` is not used: {reason}", path.display()));
-                    continue;
+    /// The last checkpoint that the tables reach. Those that cannot be read are passed over.
+    fn last_checkpoint(&self, plan: &Plan, rounds: &Rows) -> Result<Last, String> {
+        let mut last = Last::default();
+        for (shown, path) in CHECKPOINTS.map(|name| (name, self.path.join(name))) {
+            if !path.exists() {
+                continue;
+            }
+            let bytes = fs::read(&path).map_err(|error| error.to_string())?;
+            let why = match Checkpoint::from_bytes(&bytes) {
+                Ok(checkpoint) if checkpoint.round() >= plan.general.rounds => None,
+                Ok(checkpoint) => {
+                    checkpoint.check(plan).map_err(|reason| format!("`{shown}`: {reason}"))?;
+                    match self.ends_before(plan, rounds, checkpoint.round()) {
+                        None => return Ok(Last { checkpoint: Some(checkpoint), ..last }),
+                        Some(table) => Some(format!("`{table}` ends before its round {}", checkpoint.round())),
+                    }
                 }
-                Err(CheckpointError::Foreign(reason)) => return Err(format!("`{name}`: {reason}")),
+                Err(CheckpointError::Damaged(reason)) => Some(reason),
+                Err(CheckpointError::Foreign(reason)) => return Err(format!("`{shown}`: {reason}")),
             };
-            let round = checkpoint.round();
-            if round >= plan.general.rounds {
-                continue;
-            }
-            checkpoint.check(plan).map_err(|reason| format!("`{name}`: {reason}"))?;
-            if round > rows {
-                notes.push(format!("`{}` is not used: `{ROUNDS}` ends before its round {round}", path.display()));
-                continue;
-            }
-            return Ok((Some(checkpoint), notes));
+            last.notes.extend(why.map(|why| format!("`{}` is not used: {why}", path.display())));
+            last.passed_over.push(path);
         }
-        if rows > 0 {
-            notes.push(
+        if !rounds.rows.is_empty() {
+            last.notes.push(
                 "without a checkpoint the run starts from its beginning; rows that stand are compared".to_owned(),
             );
         }
-        Ok((None, notes))
+        Ok(last)
     }
 
-    /// Makes the folder of a run, which goes on where a shorter one has stopped if there is one: see [`Folder::prolong`].
+    /// The table that lacks rows up to a round, if one does: clients and parts are counted against what the rounds say of them.
+    fn ends_before(&self, plan: &Plan, rounds: &Rows, round: u32) -> Option<&'static str> {
+        if rounds.rows.len() < round as usize {
+            return Some(ROUNDS);
+        }
+        let settled = || rounds.rows.iter().take(round as usize);
+        let number = |row: &StringRecord, name: &str| -> usize {
+            rounds.column(name).and_then(|at| row.get(at)?.parse().ok()).unwrap_or(0)
+        };
+        let clients: usize = settled().map(|row| number(row, "clients_selected")).sum();
+        let parts = plan.setup.uplink.codec.parts().len();
+        let layers = parts * settled().filter(|row| number(row, "clients_reported") > 0).count();
+        let lacks = |table: &Option<Table>, wanted: usize| {
+            table.as_ref().is_some_and(|table| {
+                let rows = table.rows();
+                rows.rows.iter().filter(|row| rows.round(row) <= round).count() < wanted
+            })
+        };
+        if lacks(&self.clients, clients) {
+            return Some(CLIENTS);
+        }
+        lacks(&self.layers, layers).then_some(LAYERS)
+    }
+
+    /// Makes the folder of a run. Where a run beside it is equal but for its number of rounds and has kept a checkpoint, it goes on from
+    /// there; that one stays as it is.
     ///
     /// # Errors
     /// If the folder exists or cannot be written.
     pub fn prolong_or_create(path: &Path, plan: &Plan, threads: usize) -> Result<Resumed, StateError> {
-        if let Some(resumed) = Self::prolong(path, plan, threads)? {
-            return Ok(resumed);
+        let shorter = shorter(path, plan);
+        let folder = Self::create(path, plan, threads)?;
+        match shorter {
+            Some((from, Some(checkpoint))) => folder.prolong(plan, from, checkpoint),
+            Some((from, None)) => {
+                let from = from.display();
+                let note = format!("`{from}` is shorter, but has kept no checkpoint; `run.checkpoint_every` keeps one");
+                Ok(Resumed { folder, checkpoint: None, from: None, notes: vec![note] })
+            }
+            None => Ok(Resumed { folder, checkpoint: None, from: None, notes: Vec::new() }),
         }
-        Ok(Resumed { folder: Self::create(path, plan, threads)?, checkpoint: None, notes: Vec::new() })
     }
 
-    /// Makes the folder of a run that goes on where one with fewer rounds, and equal otherwise, has stopped or ended; that one stays as
-    /// it is. `None` if there is no such run beside `path`, or none with a checkpoint.
-    ///
-    /// # Errors
-    /// If the folder exists or cannot be written.
-    pub fn prolong(path: &Path, plan: &Plan, threads: usize) -> Result<Option<Resumed>, StateError> {
-        let Some((shorter, checkpoint)) = longest_shorter(path, plan) else { return Ok(None) };
-        let mut folder = Self::create(path, plan, threads)?;
+    /// Fills the tables with the rounds of a shorter run up to its checkpoint.
+    fn prolong(mut self, plan: &Plan, from: PathBuf, checkpoint: Checkpoint) -> Result<Resumed, StateError> {
         let round = checkpoint.round();
-        let run = path.file_name().unwrap_or_default().to_string_lossy();
         let tables =
-            [(ROUNDS, Some(&mut folder.rounds)), (CLIENTS, folder.clients.as_mut()), (LAYERS, folder.layers.as_mut())];
+            [(ROUNDS, Some(&mut self.rounds)), (CLIENTS, self.clients.as_mut()), (LAYERS, self.layers.as_mut())];
         for (name, table) in tables {
             let Some(table) = table else { continue };
-            let mut rows = read(&shorter.join(name))?;
-            rows.prolong(&run, round, plan.general.evaluate_every);
+            let mut rows = read(&from.join(name))?;
+            rows.prolong(&plan.run, round, plan.general.evaluate_every);
             table.copy(&rows)?;
             table.sync().map_err(StateError::World)?;
         }
         if plan.general.record.capture.is_some() {
-            copy_captures(&shorter.join(CAPTURES), &path.join(CAPTURES))?;
+            copy_captures(&from.join(CAPTURES), &self.path.join(CAPTURES))?;
         }
         let checkpoint = checkpoint.of(plan);
-        write_atomically(&path.join(CHECKPOINTS[0]), &checkpoint.to_bytes())?;
-        let from = shorter.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        folder.manifest["prolongs"] = json!({ "run": from, "after_round": round });
-        folder.write_manifest()?;
-        let notes = vec![format!("goes on after round {round} of `{}`, which stays as it is", shorter.display())];
-        Ok(Some(Resumed { folder, checkpoint: Some(checkpoint), notes }))
+        write_atomically(&self.path.join(CHECKPOINTS[0]), &checkpoint.to_bytes())?;
+        let run = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.manifest["prolongs"] = json!({ "run": run, "after_round": round });
+        self.write_manifest()?;
+        Ok(Resumed { folder: self, checkpoint: Some(checkpoint), from: Some(from), notes: Vec::new() })
     }
 }
 
@@ -176,11 +221,11 @@ fn remove_leftovers(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every run beside `path`, with the keys in which its scenario differs from the plan's and how.
-fn neighbours(path: &Path, plan: &Plan) -> Vec<(PathBuf, Vec<(String, String)>)> {
+/// The runs beside `path` that count, with the keys in which its scenario differs from the plan's and how.
+fn neighbours(path: &Path, plan: &Plan, counts: impl Fn(&Path) -> bool) -> Vec<(PathBuf, Vec<(String, String)>)> {
     let entries = path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten();
     let mut folders: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other != path).collect();
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other != path && counts(other)).collect();
     folders.sort();
     let with_differences = |folder: PathBuf| {
         let differences = differences_of(&scenario_of(&folder).ok()?, &plan.resolved);
@@ -191,30 +236,38 @@ fn neighbours(path: &Path, plan: &Plan) -> Vec<(PathBuf, Vec<(String, String)>)>
 
 /// Of the runs beside `path` that were stopped, the one most like the plan's, in words.
 pub fn stopped_beside(path: &Path, plan: &Plan) -> Option<String> {
-    let all = neighbours(path, plan).into_iter().filter(|(folder, _)| matches!(State::of(folder), State::Stopped(_)));
+    let all = neighbours(path, plan, |_| true)
+        .into_iter()
+        .filter(|(folder, _)| matches!(State::of(folder), State::Stopped(_)));
     let (folder, differences) = all.min_by_key(|(_, differences)| differences.len())?;
     let texts: Vec<String> = differences.into_iter().map(|(_, text)| text).collect();
     let how = if texts.is_empty() { "its data or its version differ".to_owned() } else { texts.join("; ") };
     Some(format!("`{}` has stopped, but is another run: {how}", folder.display()))
 }
 
-/// Among the runs beside `path` that are equal to the plan's but for fewer rounds, the one that has come farthest, with its checkpoint.
-fn longest_shorter(path: &Path, plan: &Plan) -> Option<(PathBuf, Checkpoint)> {
+/// Among the runs beside `path` that are equal to the plan's but for their number of rounds, the one that has come farthest, with its
+/// checkpoint if it has one that serves.
+fn shorter(path: &Path, plan: &Plan) -> Option<(PathBuf, Option<Checkpoint>)> {
     if plan.depends_on_rounds() {
         return None;
     }
-    let mut found: Option<(PathBuf, Checkpoint)> = None;
-    for (folder, differences) in neighbours(path, plan) {
-        if differences.iter().any(|(key, _)| key != "rounds") {
+    // The readable part of a name is the same for all of them: other folders need not be read.
+    let readable = plan.run.rsplit_once('-').map_or(plan.run.as_str(), |(readable, _)| readable);
+    let begins = |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(readable));
+    let mut found: Option<(PathBuf, Option<Checkpoint>)> = None;
+    for (folder, differences) in neighbours(path, plan, begins) {
+        if !matches!(differences.as_slice(), [(key, _)] if key == "rounds") {
             continue;
         }
         let rows = read(&folder.join(ROUNDS)).map_or(0, |rows| rows.rows.len() as u32);
         let checkpoints = CHECKPOINTS.iter().filter_map(|name| fs::read(folder.join(name)).ok());
-        let usable = checkpoints
+        let serving = checkpoints
             .filter_map(|bytes| Checkpoint::from_bytes(&bytes).ok())
             .find(|checkpoint| checkpoint.round() <= rows && checkpoint.check(plan).is_ok());
-        if let Some(checkpoint) = usable.filter(|new| found.as_ref().is_none_or(|(_, old)| old.round() < new.round())) {
-            found = Some((folder, checkpoint));
+        let round = |checkpoint: &Option<Checkpoint>| checkpoint.as_ref().map_or(0, Checkpoint::round);
+        let is_shorter = (1..plan.general.rounds).contains(&rows);
+        if (serving.is_some() || is_shorter) && found.as_ref().is_none_or(|(_, old)| round(old) < round(&serving)) {
+            found = Some((folder, serving));
         }
     }
     found

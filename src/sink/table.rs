@@ -128,11 +128,14 @@ impl Table {
         if self.header.is_empty() {
             self.header = parsed(row).0;
         }
-        self.file.write_all(&bytes).map_err(|error| format!("cannot write {shown}: {error}"))
+        self.file.write_all(&bytes).map_err(|error| error.to_string())
     }
 
     /// Adds rows as they are.
     pub fn copy(&mut self, rows: &Rows) -> std::io::Result<()> {
+        if rows.header.is_empty() {
+            return Ok(());
+        }
         let mut writer = WriterBuilder::new().from_writer(Vec::new());
         for row in std::iter::once(&rows.header).chain(&rows.rows) {
             writer.write_record(row)?;
@@ -144,7 +147,7 @@ impl Table {
 
     /// Waits until the rows are on the disk.
     pub fn sync(&self) -> Result<(), String> {
-        self.file.sync_data().map_err(|error| format!("cannot write `{}`: {error}", self.file.path().display()))
+        self.file.sync_data().map_err(|error| error.to_string())
     }
 }
 
@@ -156,12 +159,14 @@ pub(super) fn is_locked(path: &Path) -> bool {
 
 /// Keeps a file to this process for as long as it is open. Where the file system knows no locks there is none.
 fn lock(file: &File) -> std::io::Result<()> {
-    match file.try_lock() {
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Err(std::io::Error::other(format!("another process writes to `{}`", file.path().display())))
+    // Somebody who only looks holds it for a moment.
+    for _ in 0..20 {
+        match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            _ => return Ok(()),
         }
-        _ => Ok(()),
     }
+    Err(std::io::Error::other(format!("another process writes to `{}`", file.path().display())))
 }
 
 /// The whole rows of a CSV text, and how many bytes they take: a last row that does not end, or ends early, is left out.

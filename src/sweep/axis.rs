@@ -69,6 +69,23 @@ pub struct Axis {
     pub points: Vec<Vec<Assignment>>,
 }
 
+impl Axis {
+    /// Leaves out what varies a key inside of tables: something else varies it.
+    pub fn forget(&mut self, key: &str) {
+        let is_it = |assignment: &Assignment| matches!(assignment, Assignment::Value(other, _) if other == key);
+        let before = self.points.len();
+        for point in &mut self.points {
+            // The first one puts the table itself.
+            let mut first = true;
+            point.retain(|assignment| std::mem::take(&mut first) || !is_it(assignment));
+        }
+        if before > 1 {
+            let mut seen = std::collections::BTreeSet::new();
+            self.points.retain(|point| seen.insert(format!("{point:?}")));
+        }
+    }
+}
+
 /// The axes of the section `[sweep]`, in the order of the file.
 pub fn of_section(section: &Node, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
     let mut axes = Vec::new();
@@ -163,19 +180,33 @@ pub fn product(slow: &[Vec<Assignment>], fast: &[Vec<Assignment>]) -> Vec<Vec<As
 /// An argument of the command line: an axis if it has several values, else `None` for a plain override.
 ///
 /// # Errors
-/// If it looks like a range and is none.
+/// If it looks like an axis and is none.
 pub fn of_argument(text: &str) -> Result<Option<Axis>, String> {
     let Some((key, value)) = text.split_once('=') else { return Ok(None) };
-    let key = key.trim().to_owned();
-    let values: Vec<String> = match range::parse(value)? {
-        Some(values) => values.iter().map(ToString::to_string).collect(),
-        None => split(value),
-    };
-    if values.len() < 2 {
+    let (key, parts) = (key.trim().to_owned(), split(value));
+    let (mut values, mut is_range) = (Vec::new(), false);
+    for part in &parts {
+        match range::parse(part)? {
+            Some(of_range) => {
+                is_range = true;
+                values.extend(of_range.iter().map(ToString::to_string));
+            }
+            None if parts.len() > 1 && part.trim().is_empty() => {
+                return Err(format!("`{text}`: there is no value beside one of the commas"));
+            }
+            None => values.push(part.clone()),
+        }
+    }
+    if values.len() < 2 && !is_range {
         return Ok(None);
     }
     let points = values.iter().map(|value| vec![Assignment::Text(format!("{key}={value}"))]).collect();
     Ok(Some(Axis { keys: vec![key], points }))
+}
+
+/// Whether an argument of the command line has several values.
+pub fn is_axis(text: &str) -> bool {
+    !matches!(of_argument(text), Ok(None))
 }
 
 /// The values between commas that stand in no brackets and no quotes.
@@ -287,5 +318,9 @@ mod tests {
             Some(2)
         );
         assert_eq!(shown("rounds=3"), None);
+        assert_eq!(shown("seed=0..2,7").map(|values| values.concat()), Some("seed=0seed=1seed=7".to_owned()));
+        assert!(of_argument("method.learning_rate=0.1,").expect_err("a value is missing").contains("no value beside"));
+        assert!(of_argument("seed=lin(0, 1, 2)").expect_err("there is no such range").contains("linspace"));
+        assert!(of_argument("seed=0..=2").expect_err("the end is not included").contains("its end is not included"));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use super::axis::{self, Assignment, Axis};
 use crate::{
     run::{DataCache, Plan},
-    scenario::{Document, Mistake, Refusal},
+    scenario::{self, Document, Mistake, Refusal},
 };
 
 /// Cells of a sweep at most.
@@ -66,6 +66,21 @@ pub struct Cells {
     pub keys: Vec<String>,
 }
 
+impl Cells {
+    /// The cells that cannot run, those with equal reasons together: what they are, and the mistakes of the first of them.
+    pub fn reasons(&self) -> Vec<(Vec<&str>, &Refusal)> {
+        let mut groups: Vec<(String, Vec<&str>, &Refusal)> = Vec::new();
+        for (label, refusal) in &self.invalid {
+            let reasons = refusal.reasons();
+            match groups.iter_mut().find(|(other, ..)| *other == reasons) {
+                Some((_, labels, _)) => labels.push(label),
+                None => groups.push((reasons, vec![label], refusal)),
+            }
+        }
+        groups.into_iter().map(|(_, labels, refusal)| (labels, refusal)).collect()
+    }
+}
+
 impl Sweep {
     /// Reads the axes of a scenario and of the command line; an argument takes the place of an axis of the same key.
     ///
@@ -85,6 +100,7 @@ impl Sweep {
                 continue;
             }
             axes.retain(|axis| axis.keys != [key]);
+            axes.iter_mut().for_each(|axis| axis.forget(key));
             match axis::of_argument(text) {
                 Ok(Some(axis)) => axes.push(axis),
                 Ok(None) => fixed.push(text.clone()),
@@ -139,6 +155,7 @@ impl Sweep {
             own.retain(|key| {
                 !self.fixed.iter().any(|text| text.split_once('=').is_some_and(|(fixed, _)| fixed == key))
             });
+            own.dedup();
             keys.extend(own.iter().filter(|key| !keys.contains(*key)).cloned().collect::<Vec<_>>());
             let plan = match laid {
                 Ok(()) => Plan::new(&document, cache),
@@ -163,18 +180,13 @@ impl Sweep {
 
 /// What the keys of the axes are in a plan, the seed apart; a name speaks for itself.
 fn label(keys: &[String], plan: &Plan) -> String {
-    let settings = crate::scenario::flat(&plan.resolved);
+    let settings = scenario::flat(&plan.resolved);
     let one = |key: &String| {
         let value = settings.get(key)?;
         let name = key.rsplit('.').next().unwrap_or(key);
         match value {
             toml::Value::String(text) if axis::names_a_part(name) || name == "link" => Some(text.clone()),
-            toml::Value::String(text) => Some(format!("{} {text}", name.replace('_', " "))),
-            // Whole numbers and fractions as short as they can be read.
-            toml::Value::Float(number) if number.abs() >= 1e9 || (*number != 0.0 && number.abs() < 1e-4) => {
-                Some(format!("{} {number:e}", name.replace('_', " ")))
-            }
-            other => Some(format!("{} {other}", name.replace('_', " "))),
+            other => Some(format!("{} {}", name.replace('_', " "), scenario::cell(other))),
         }
     };
     let mut keys: Vec<&String> = keys.iter().filter(|key| *key != "seed").collect();

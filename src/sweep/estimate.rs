@@ -43,7 +43,7 @@ pub fn estimate(cells: &[&Cell], threads: usize, cache: &mut DataCache) -> Resul
         let cell = cells[group[0]];
         let plan = Plan::new(&cell.document, cache).map_err(|refusal| refusal.reasons())?;
         let (rounds, every) = (f64::from(plan.general.rounds), f64::from(plan.general.evaluate_every));
-        let (round, evaluation) = if started.elapsed() < MOST {
+        let (round, evaluation) = if tried.is_empty() || started.elapsed() < MOST {
             let pace = trial(cell, threads, cache)?;
             tried.push(pace);
             pace
@@ -55,7 +55,7 @@ pub fn estimate(cells: &[&Cell], threads: usize, cache: &mut DataCache) -> Resul
         all.push(Estimate {
             label,
             cells: group,
-            bits: plan.message_bits().map(|bits| bits * messages),
+            bits: plan.message_bits().map(|bits| bits.saturating_mul(messages)),
             varies: plan.bits_vary(),
             seconds: rounds * round + (rounds / every).ceil() * evaluation,
         });

@@ -10,7 +10,7 @@ use fs_err as fs;
 use serde_json::Value;
 
 use super::table::{TABLE, gather, read, union};
-use crate::sink::State;
+use crate::sink::{MANIFEST, ROUNDS, State};
 
 /// What was joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl From<std::io::Error> for MergeError {
     }
 }
 
-/// Copies every run that has ended below `sources` to `into/<scenario>/<run>`, unless it is there, and writes the tables of the
-/// scenarios anew. All runs are checked before the first is copied.
+/// Copies every run that has ended below `sources` to `into/<scenario>/<run>`, unless it is there. Where a source has a table of a
+/// sweep, the table of that scenario is written anew. All runs are checked before the first is copied.
 ///
 /// # Errors
 /// If there is no run, a run is not whole, or two folders of the same run differ.
@@ -76,7 +76,11 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged, MergeError> {
             if let Some(parent) = run.parent() {
                 scenarios.insert(parent.to_owned(), folder.clone());
             }
-            let place = folder.join(run.file_name().unwrap_or_default());
+            let Some(name) = manifest["run"].as_str() else {
+                let message = format!("`{}`: its `{MANIFEST}` does not say which run it is", run.display());
+                return Err(MergeError::Mismatch(message));
+            };
+            let place = folder.join(name);
             let other = if place.exists() { Some(place.clone()) } else { wanted.get(&place).cloned() };
             match other {
                 Some(other) if matches!(State::of(&other), State::Ended(_)) => {
@@ -121,7 +125,7 @@ fn find(folder: &Path, runs: &mut Vec<PathBuf>, tables: &mut Vec<PathBuf>) -> Re
     if !folder.is_dir() {
         return Err(MergeError::Input(format!("there is no folder `{}`", folder.display())));
     }
-    if folder.join("run.json").exists() {
+    if folder.join(MANIFEST).exists() {
         runs.push(folder.to_owned());
         return Ok(());
     }
@@ -129,7 +133,12 @@ fn find(folder: &Path, runs: &mut Vec<PathBuf>, tables: &mut Vec<PathBuf>) -> Re
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
     entries.sort();
     for path in entries {
-        if path.file_name().is_some_and(|name| name == TABLE) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') {
+            // What a killed merge has left.
+            continue;
+        }
+        if name == TABLE {
             tables.push(path);
         } else if path.is_dir() && !path.is_symlink() {
             find(&path, runs, tables)?;
@@ -140,7 +149,7 @@ fn find(folder: &Path, runs: &mut Vec<PathBuf>, tables: &mut Vec<PathBuf>) -> Re
 
 /// Names of columns, and rows.
 fn rows(run: &Path) -> Result<(StringRecord, Vec<StringRecord>), MergeError> {
-    let path = run.join("rounds.csv");
+    let path = run.join(ROUNDS);
     let bytes = fs::read(&path)?;
     let wrong = |error: csv::Error| MergeError::Mismatch(format!("`{}` is damaged: {error}", path.display()));
     let mut reader = Reader::from_reader(bytes.as_slice());

@@ -12,10 +12,10 @@ mod range;
 mod slurm;
 mod table;
 
-pub use axis::SECTION;
+pub use axis::{SECTION, is_axis};
 pub use cells::{Cell, Cells, Sweep};
 pub use estimate::{Estimate, estimate};
 pub use merge::{MergeError, Merged, merge};
 pub use queue::{Outcome, Queue, Share, Watcher, ended};
-pub use slurm::script;
+pub use slurm::{quoted, script};
 pub use table::{TABLE, gather};

@@ -12,7 +12,7 @@ use std::{
 
 use super::Cell;
 use crate::{
-    run::{self, DataCache, End, Observer, Plan, RoundRecord, run_folder},
+    run::{self, Checkpoint, DataCache, End, Observer, Plan, RoundRecord, run_folder},
     sink::{Folder, Resumed, State, StateError},
 };
 
@@ -29,7 +29,7 @@ pub struct Share {
 
 impl Share {
     /// Threads for the next cell where so many, itself included, are not yet done: never more than there are cores for.
-    fn threads(&self, left: usize) -> usize {
+    pub fn threads(&self, left: usize) -> usize {
         self.threads.unwrap_or_else(|| (self.cores / self.jobs.min(left).max(1)).max(1))
     }
 }
@@ -117,20 +117,27 @@ impl Queue<'_> {
             Err(refusal) => return Outcome::Failed(refusal.reasons()),
         };
         let path = run_folder(self.results, &plan);
-        let opened = match State::of(&path) {
+        let state = State::of(&path);
+        let was_stopped = matches!(state, State::Stopped(_));
+        let opened = match state {
             State::Ended(manifest) => return ended(&manifest),
             State::Running => return Outcome::Elsewhere,
             State::Stopped(_) => Folder::reopen(&path, &plan, threads),
             State::Absent => Folder::prolong_or_create(&path, &plan, threads),
         };
-        let Resumed { mut folder, checkpoint, notes } = match opened {
+        let Resumed { mut folder, checkpoint, notes, .. } = match opened {
             Ok(resumed) => resumed,
-            // Another process may have come first.
-            Err(StateError::World(_)) if State::of(&path) == State::Running => return Outcome::Elsewhere,
-            Err(StateError::World(reason) | StateError::Foreign(reason)) => return Outcome::Failed(reason),
+            Err(StateError::World(reason) | StateError::Foreign(reason)) => {
+                // Another process may have come first.
+                return match State::of(&path) {
+                    State::Running => Outcome::Elsewhere,
+                    State::Ended(manifest) => ended(&manifest),
+                    _ => Outcome::Failed(reason),
+                };
+            }
         };
-        if let Some(checkpoint) = &checkpoint {
-            self.watcher.resumed(cell, checkpoint.round(), &notes);
+        if was_stopped || checkpoint.is_some() {
+            self.watcher.resumed(cell, checkpoint.as_ref().map_or(0, Checkpoint::round), &notes);
         }
         let mut told = Told { watcher: self.watcher, cell };
         match run::run(&plan, threads, checkpoint, &mut [&mut folder, &mut told], self.interrupt) {

@@ -17,6 +17,9 @@ const MOST_VALUES: usize = 10_000;
 pub fn parse(text: &str) -> Result<Option<Vec<Value>>, String> {
     let text = text.trim().trim_matches('"').trim();
     let whole = |text: &str| text.trim().parse::<i64>().ok();
+    if text.contains("..=") {
+        return Err(format!("`{text}`: a range `a..b` goes from a to below b; its end is not included"));
+    }
     if let Some((from, to)) = text.split_once("..") {
         let (Some(from), Some(to)) = (whole(from), whole(to)) else { return Ok(None) };
         if from >= to {
@@ -28,7 +31,9 @@ pub fn parse(text: &str) -> Result<Option<Vec<Value>>, String> {
     let Some((name, rest)) = text.split_once('(') else { return Ok(None) };
     let name = name.trim();
     if !["range", "linspace", "logspace"].contains(&name) {
-        return Ok(None);
+        let is_call = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic());
+        let message = format!("`{text}`: there is no range `{name}`, but `range`, `linspace`, `logspace` and `a..b`");
+        return if is_call { Err(message) } else { Ok(None) };
     }
     let arguments = rest.trim_end().strip_suffix(')').ok_or_else(|| format!("`{text}` lacks its closing bracket"))?;
     let numbers: Vec<f64> = arguments
@@ -78,6 +83,9 @@ fn spaced(text: &str, n: f64, at: impl Fn(f64) -> f64) -> Result<Vec<f64>, Strin
 }
 
 fn rounded(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Value::Integer(value as i64);
+    }
     let value: f64 = format!("{value:.5e}").parse().expect("a number was just written");
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::Integer(value as i64) } else { Value::Float(value) }
 }
@@ -101,15 +109,18 @@ mod tests {
         assert_eq!(shown("logspace(0.001, 0.1, 5)"), ["0.001", "0.00316228", "0.01", "0.0316228", "0.1"]);
         assert_eq!(shown("logspace(1, 1000, 4)"), ["1", "10", "100", "1000"]);
         assert_eq!(shown("linspace(2, 3, 1)"), ["2"]);
+        assert_eq!(shown("range(1234567, 1234570)"), ["1234567", "1234568", "1234569"]);
     }
 
     #[test]
     fn other_text_is_no_range_and_bad_ranges_say_why() {
-        for text in ["top-k", "0.5", "a..b", "f(1, 2)", "{operator=\"sign\"}"] {
+        for text in ["top-k", "0.5", "a..b", "{operator=\"sign\"}", "[1, 2]"] {
             assert_eq!(parse(text), Ok(None), "{text}");
         }
         for (text, reason) in [
             ("5..5", "is empty"),
+            ("lin(1, 2, 3)", "there is no range `lin`"),
+            ("0..=4", "its end is not included"),
             ("0..100000", "at most 10000"),
             ("range(1)", "takes a start"),
             ("range(1, 2, 0)", "the step is not 0"),

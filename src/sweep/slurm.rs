@@ -20,7 +20,7 @@ pub fn script(name: &str, cells: &[&Cell], command: &[String]) -> String {
 }
 
 /// A word as the shell reads it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -8,7 +8,7 @@ use fs_err as fs;
 
 use crate::{
     scenario::{cell, flat},
-    sink::State,
+    sink::{ROUNDS, SCENARIO, State},
 };
 
 /// Name of the table, beside the folders of the cells.
@@ -30,9 +30,9 @@ pub fn gather(folder: &Path, axes: &[String], runs: &[String]) -> Result<usize, 
             continue;
         }
         let shown = |error: &dyn std::fmt::Display| format!("`{}`: {error}", run.display());
-        let text = fs::read_to_string(run.join("scenario.toml")).map_err(|error| error.to_string())?;
+        let text = fs::read_to_string(run.join(SCENARIO)).map_err(|error| error.to_string())?;
         let settings = flat(&toml::from_str(&text).map_err(|error| shown(&error.message()))?);
-        let bytes = fs::read(run.join("rounds.csv")).map_err(|error| error.to_string())?;
+        let bytes = fs::read(run.join(ROUNDS)).map_err(|error| error.to_string())?;
         let mut reader = Reader::from_reader(bytes.as_slice());
         let header = reader.headers().map_err(|error| shown(&error))?.clone();
         let own: Vec<&String> = axes.iter().filter(|key| !header.iter().any(|column| column == key.as_str())).collect();

@@ -169,7 +169,7 @@ fn runs_are_told_apart_by_the_settings_in_which_they_differ() {
     ]);
     let output = place.fedbits(&["plot", "results"]);
     assert!(output.status.success(), "{}", errors(&output));
-    assert!(errors(&output).contains("only the latter is shown"), "{}", errors(&output));
+    assert!(errors(&output).contains("which alone counts"), "{}", errors(&output));
     let svg = text(&place, "results/figures/accuracy-bits.svg");
     assert!(svg.contains(">ratio 0.01<") && svg.contains(">ratio 0.1<"), "{svg}");
     assert!(svg.contains(">Means of 2 seeds; bands from one to the other<"), "{svg}");
@@ -196,7 +196,11 @@ fn mistakes_are_explained() {
     refuse(&place, &["plot", "absent"], &["no file or folder `absent`"]);
     refuse(&place, &["plot", "results", "operators.csv"], &["measurements of operators", "rounds of a run"]);
     refuse(&place, &["plot", "results", "--out", "mine.svg"], &["`mine.svg` is there", "--force"]);
-    refuse(&place, &["plot", "results", "--out", "figure.pdf"], &["`figure.pdf` ends neither in `.svg` nor in `.png`"]);
+    refuse(
+        &place,
+        &["plot", "results", "--out", "figure.pdf"],
+        &["`figure.pdf` ends in none of `.svg`, `.png` and `.html`"],
+    );
     refuse(&place, &["plot", "results", "--figure", "distance"], &["`distance_to_optimum`"]);
     refuse(&place, &["plot", "results", "--size", "10x10"], &["200 to 8000"]);
     assert_eq!(text(&place, "mine.svg"), "<svg>drawn by hand</svg>");

@@ -100,6 +100,8 @@ fn a_run_that_sigterm_stops_goes_on_as_if_it_had_not_stopped() {
         assert!(after.starts_with(&before), "{name}: what was recorded stays byte for byte");
         assert_eq!(without_times(&run.join(name)), without_times(&place.run("whole").join(name)));
     }
+    let manifest: serde_json::Value = serde_json::from_str(&fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
+    assert!(manifest["resumed"][0]["after_round"].as_u64() > Some(20), "it went on from a checkpoint");
     let again = place.succeed(&["run", "long.toml", "--resume", "--quiet"]);
     assert!(again.contains("has been run"), "{again}");
 }
@@ -277,7 +279,7 @@ fn a_full_disk_or_a_folder_that_cannot_be_written_is_said_and_earlier_rows_stay(
     let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("there is bash");
     assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
     assert!(
-        errors(&output).contains("cannot write `") && errors(&output).contains("rounds.csv`"),
+        errors(&output).contains("failed to write to file `") && errors(&output).contains("rounds.csv`"),
         "{}",
         errors(&output)
     );

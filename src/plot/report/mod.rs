@@ -11,7 +11,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use self::run::Run;
 use super::{
     Bits, Kind, PlotError, Spread, Table,
-    group::{differences, names, natural},
+    group::{differences, names, natural, repetition},
     table::resolve,
 };
 use crate::units;
@@ -302,11 +302,7 @@ fn members<'a>(
         let run = Run::new(table, metric, request)?;
         let runs = groups.entry(columns.iter().map(cell).collect()).or_default();
         match runs.iter().find(|other| other.seed == run.seed) {
-            Some(other) => notes.push(format!(
-                "`{}` has the seed and the group of `{}`: only the latter counts; --group can tell them apart",
-                table.path.display(),
-                other.table.path.display()
-            )),
+            Some(other) => notes.push(repetition(other.table, run.table)?),
             None => runs.push(run),
         }
     }

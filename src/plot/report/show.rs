@@ -49,7 +49,9 @@ impl Report {
             ),
         }
         if self.is_partial() {
-            add("(2 of 3): the mean is over the 2 of 3 seeds that have a value.");
+            add(
+                "(k of n): the mean is over the k of n seeds that have a value; such groups come after those with all.",
+            );
         }
         add("bits, rounds: at the end of the first evaluated round that reaches the target.");
         if self.groups.iter().any(|group| group.ratio.seeds > 0) {

@@ -323,7 +323,7 @@ fn a_file_may_hold_several_runs_and_a_seed_counts_once() {
     copy.path = PathBuf::from("copy/rounds.csv");
     let once = report(&[whole, copy], &again).expect("there are values");
     assert_eq!((once.runs, mean(once.groups[0].last)), (2, (Some(0.8), 2)));
-    assert!(once.notes[0].starts_with("`copy/rounds.csv` has the seed and the group of"), "{:?}", once.notes);
+    assert!(once.notes[0].starts_with("`copy/rounds.csv` repeats `sign-0/rounds.csv`"), "{:?}", once.notes);
 }
 
 #[test]
