@@ -15,6 +15,7 @@ mod run;
 mod schema;
 mod sweep;
 mod tables;
+mod verify;
 
 use std::{
     io::{IsTerminal, Write},
@@ -54,6 +55,7 @@ enum Command {
     Run(run::Arguments),
     Sweep(sweep::Arguments),
     Merge(merge::Arguments),
+    Verify(verify::Arguments),
     Plot(plot::Arguments),
     Report(report::Arguments),
     Diff(diff::Arguments),
@@ -198,6 +200,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
         Command::Plot(arguments) => plot::plot(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),

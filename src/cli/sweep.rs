@@ -81,18 +81,8 @@ fn parse_shard(text: &str) -> Result<(usize, usize), String> {
 }
 
 pub(super) fn sweep(arguments: &Arguments) -> u8 {
-    let (files, mut overrides) = match (Scenarios { arguments: arguments.scenario.clone() }).split() {
-        Ok(split) => split,
-        Err(failure) => return refuse([failure.refusal]),
-    };
-    overrides.extend(arguments.seeds.as_ref().map(|seeds| format!("seed={seeds}")));
-    let [file] = files.as_slice() else {
-        return refuse([
-            Failure::input("`sweep` takes one scenario file; several are swept one after the other").refusal
-        ]);
-    };
-    let sweep = match Document::load(file, &[]).and_then(|document| Sweep::new(document, &overrides)) {
-        Ok(sweep) => sweep,
+    let (file, overrides, sweep) = match read(arguments) {
+        Ok(read) => read,
         Err(refusal) => return refuse([refusal]),
     };
     let mut cache = DataCache::default();
@@ -109,37 +99,66 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
     let missing: Vec<&Cell> =
         chosen.iter().zip(&states).filter(|(_, state)| is_missing(state)).map(|(cell, _)| *cell).collect();
     if arguments.emit.is_some() {
-        return emit(&missing, arguments, file, &overrides);
+        return emit(&missing, arguments, &file, &overrides);
     }
     let share = share(arguments, missing.len());
+    let head = head(&sweep, &all, chosen.len(), missing.len());
+    if arguments.dry_run {
+        return dry_run(&head, &all, &missing, &share, &mut cache);
+    }
+    let (ran, end) = run(arguments, &head, &missing, share, cache);
+    let mut outcomes = ran.into_iter();
+    let all_chosen = chosen.iter().copied().zip(states);
+    let ended: Vec<(&Cell, Outcome)> = all_chosen
+        .map(|(cell, state)| match state {
+            State::Ended(manifest) => (cell, sweep::ended(&manifest)),
+            _ => (cell, outcomes.next().expect("every missing cell has an outcome")),
+        })
+        .collect();
+    close(arguments, &all, &ended, end)
+}
+
+/// The scenario file, what was laid over it, and its axes.
+fn read(arguments: &Arguments) -> Result<(PathBuf, Vec<String>, Sweep), Refusal> {
+    let split = Scenarios { arguments: arguments.scenario.clone() }.split();
+    let (files, mut overrides) = split.map_err(|failure| failure.refusal)?;
+    overrides.extend(arguments.seeds.as_ref().map(|seeds| format!("seed={seeds}")));
+    let [file] = files.as_slice() else {
+        let message = "`sweep` takes one scenario file; several are swept one after the other";
+        return Err(Failure::input(message).refusal);
+    };
+    let sweep = Sweep::new(Document::load(file, &[])?, &overrides)?;
+    Ok((file.clone(), overrides, sweep))
+}
+
+/// What the axes make, and how much of it is to do.
+fn head(sweep: &Sweep, all: &Cells, chosen: usize, missing: usize) -> String {
     let mut head = format!("{}: {} cells", sweep.shape(), all.cells.len() + all.invalid.len() + all.repeated);
     for (count, what) in [
         (all.repeated, "the same as others"),
         (all.invalid.len(), "invalid"),
-        (all.cells.len() - chosen.len(), "not chosen"),
-        (chosen.len() - missing.len(), "done"),
-        (missing.len(), "to run"),
+        (all.cells.len() - chosen, "not chosen"),
+        (chosen - missing, "done"),
+        (missing, "to run"),
     ] {
         if count > 0 {
             let _ = write!(head, ", {count} {what}");
         }
     }
-    if arguments.dry_run {
-        return dry_run(&head, &all, &missing, &share, &mut cache);
-    }
+    head
+}
+
+/// Runs the missing cells.
+fn run(arguments: &Arguments, head: &str, missing: &[&Cell], share: Share, cache: DataCache) -> (Vec<Outcome>, Stop) {
     let mode = arguments.progress.mode();
     let rounds = missing.iter().map(|cell| u64::from(cell.rounds)).sum();
-    let name = chosen.first().map_or("sweep", |cell| cell.scenario.as_str());
+    let name = missing.first().map_or("sweep", |cell| cell.scenario.as_str());
     let overall = Overall::new(name, missing.len(), rounds, mode);
-    if mode != Mode::Silent && missing.is_empty() {
-        overall.line(&head);
-    } else if mode != Mode::Silent {
+    if mode != Mode::Silent {
         let threads = share.threads(missing.len());
-        overall.line(&format!(
-            "{head}; {} at a time on {threads} thread{} each",
-            share.jobs,
-            if threads == 1 { "" } else { "s" }
-        ));
+        let plural = if threads == 1 { "" } else { "s" };
+        let how = format!("; {} at a time on {threads} thread{plural} each", share.jobs);
+        overall.line(&format!("{head}{}", if missing.is_empty() { "" } else { &how }));
     }
     let interrupt = interruption();
     let watch = Watch { overall, is_silent: mode == Mode::Silent };
@@ -150,24 +169,15 @@ pub(super) fn sweep(arguments: &Arguments) -> u8 {
         interrupt: &interrupt,
         watcher: &watch,
     };
-    let ran = queue.run(&missing, &Mutex::new(cache));
+    let ran = queue.run(missing, &Mutex::new(cache));
+    watch.overall.end();
     let fails = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Diverged(_));
     let end = match interrupt.load(Ordering::SeqCst) {
         true if arguments.fail_fast && ran.iter().any(fails) => Stop::Failure,
         true => Stop::User,
         false => Stop::No,
     };
-    watch.overall.end();
-    let mut outcomes = ran.into_iter();
-    let ended: Vec<(&Cell, Outcome)> = chosen
-        .iter()
-        .zip(states)
-        .map(|(cell, state)| match state {
-            State::Ended(manifest) => (*cell, sweep::ended(&manifest)),
-            _ => (*cell, outcomes.next().expect("every missing cell has an outcome")),
-        })
-        .collect();
-    close(arguments, &all, &ended, end)
+    (ran, end)
 }
 
 /// What ended a sweep before its time.
@@ -193,7 +203,7 @@ fn choose<'a>(all: &'a Cells, arguments: &Arguments) -> Result<Vec<&'a Cell>, Fa
     Ok(all.cells.iter().filter(|cell| only.contains(&cell.run)).skip(first).step_by(step).collect())
 }
 
-/// Small models gain more from cells side by side than from clients side by side, and large ones do not lose.
+/// Cells side by side gain more than clients side by side: they never wait for each other.
 fn share(arguments: &Arguments, missing: usize) -> Share {
     let cores = default_threads();
     let threads = arguments.threads.map(usize::from);

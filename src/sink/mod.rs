@@ -6,9 +6,11 @@ mod overall;
 mod progress;
 mod resume;
 mod table;
+mod verify;
 
 pub use folder::{Folder, MANIFEST, ROUNDS, SCENARIO, State, StateError};
 pub use json_lines::JsonLines;
 pub use overall::Overall;
 pub use progress::{Mode, Progress};
 pub use resume::{Resumed, stopped_beside};
+pub use verify::Verifier;

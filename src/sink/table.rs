@@ -10,13 +10,44 @@ use csv::{ReaderBuilder, StringRecord, WriterBuilder};
 use fs_err::{File, OpenOptions};
 use serde::Serialize;
 
+/// Rows that are to come again, in their order.
+#[derive(Default)]
+pub(super) struct Replay {
+    header: StringRecord,
+    rows: VecDeque<StringRecord>,
+}
+
+impl Replay {
+    pub fn new(rows: Rows) -> Self {
+        Self { header: rows.header, rows: rows.rows.into() }
+    }
+
+    /// Rows that have not come yet.
+    pub fn left(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Compares the next row with one that comes, times apart.
+    pub fn next(&mut self, row: &impl Serialize) -> Result<(), String> {
+        let (header, record) = parsed(row);
+        self.check(&header)?;
+        let there = self.rows.pop_front().ok_or("more rows come than stand there")?;
+        difference(&header, &there, &record).map_or(Ok(()), Err)
+    }
+
+    fn check(&self, header: &StringRecord) -> Result<(), String> {
+        if *header == self.header {
+            return Ok(());
+        }
+        Err("the table has other columns than this program writes".to_owned())
+    }
+}
+
 /// A table that grows by whole rows.
 pub(super) struct Table {
     file: File,
-    /// Names of the columns; empty until they are written.
-    header: StringRecord,
-    /// Rows that stand in the file already and are to come again, in this order.
-    replay: VecDeque<StringRecord>,
+    /// Names of the columns, none until they are written, and rows that stand in the file already and are to come again.
+    replay: Replay,
     /// Whether the header was compared with that of a row.
     is_checked: bool,
 }
@@ -74,7 +105,7 @@ impl Table {
     pub fn create(path: &Path) -> std::io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         lock(&file)?;
-        Ok(Self { file, header: StringRecord::new(), replay: VecDeque::new(), is_checked: true })
+        Ok(Self { file, replay: Replay::default(), is_checked: true })
     }
 
     /// Opens a file that stops somewhere. All of its rows are to come again until [`Table::settle`] says otherwise, which has to be
@@ -84,23 +115,23 @@ impl Table {
         lock(&file)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let (Rows { header, rows }, whole) = whole_rows(&bytes).map_err(|reason| {
+        let (rows, whole) = whole_rows(&bytes).map_err(|reason| {
             std::io::Error::new(std::io::ErrorKind::InvalidData, format!("`{}`: {reason}", path.display()))
         })?;
         file.seek(SeekFrom::Start(whole as u64))?;
-        let is_checked = header.is_empty();
-        Ok(Self { file, header, replay: rows.into(), is_checked })
+        let is_checked = rows.header.is_empty();
+        Ok(Self { file, replay: Replay::new(rows), is_checked })
     }
 
     /// The rows that are to come again.
     pub fn rows(&self) -> Rows {
-        Rows { header: self.header.clone(), rows: self.replay.iter().cloned().collect() }
+        Rows { header: self.replay.header.clone(), rows: self.replay.rows.iter().cloned().collect() }
     }
 
     /// The rows up to a round do not come again; a row that was torn is cut off.
     pub fn settle(&mut self, round: u32) -> std::io::Result<()> {
-        let rows = Rows { header: self.header.clone(), rows: Vec::new() };
-        self.replay.retain(|row| rows.round(row) > round);
+        let rows = Rows { header: self.replay.header.clone(), rows: Vec::new() };
+        self.replay.rows.retain(|row| rows.round(row) > round);
         let whole = self.file.stream_position()?;
         self.file.set_len(whole)
     }
@@ -109,24 +140,19 @@ impl Table {
     /// already, compares it with what stands there, times apart.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), String> {
         let shown = format!("`{}`", self.file.path().display());
-        if !self.is_checked || !self.replay.is_empty() {
-            let (header, record) = parsed(row);
-            if header != self.header {
-                return Err(format!("{shown} has other columns than this program writes"));
-            }
+        if self.replay.left() > 0 {
             self.is_checked = true;
-            if let Some(there) = self.replay.pop_front() {
-                return match difference(&header, &there, &record) {
-                    None => Ok(()),
-                    Some(text) => Err(format!("{shown} cannot be gone on with: {text}")),
-                };
-            }
+            return self.replay.next(row).map_err(|text| format!("{shown} cannot be gone on with: {text}"));
         }
-        let mut writer = WriterBuilder::new().has_headers(self.header.is_empty()).from_writer(Vec::new());
+        if !self.is_checked {
+            self.replay.check(&parsed(row).0).map_err(|text| format!("{shown}: {text}"))?;
+            self.is_checked = true;
+        }
+        let mut writer = WriterBuilder::new().has_headers(self.replay.header.is_empty()).from_writer(Vec::new());
         writer.serialize(row).map_err(|error| format!("cannot write {shown}: {error}"))?;
         let bytes = writer.into_inner().expect("memory takes every byte");
-        if self.header.is_empty() {
-            self.header = parsed(row).0;
+        if self.replay.header.is_empty() {
+            self.replay.header = parsed(row).0;
         }
         self.file.write_all(&bytes).map_err(|error| error.to_string())
     }
@@ -140,8 +166,8 @@ impl Table {
         for row in std::iter::once(&rows.header).chain(&rows.rows) {
             writer.write_record(row)?;
         }
-        self.header = rows.header.clone();
-        self.is_checked = self.header.is_empty();
+        self.replay.header = rows.header.clone();
+        self.is_checked = false;
         self.file.write_all(&writer.into_inner().expect("memory takes every byte"))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::support::{Place, SMALL, errors};
+use crate::support::{Place, SMALL, errors, refuse};
 
 /// A table of rounds, as a run writes it, with the settings and facts beside it.
 fn run(place: &Place, name: &str, seed: u32, ratio: &str) {
@@ -33,16 +33,6 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(name).collect();
     names.sort();
     names
-}
-
-fn refuse(place: &Place, arguments: &[&str], wanted: &[&str]) {
-    let output = place.fedbits(arguments);
-    let message = errors(&output).replace("\n  │ ", " ");
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-    for wanted in wanted {
-        assert!(message.contains(wanted), "{arguments:?}: `{wanted}` is not in\n{message}");
-    }
 }
 
 #[test]

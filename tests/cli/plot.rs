@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::support::{Place, SMALL, errors};
+use crate::support::{Place, SMALL, errors, refuse};
 
 /// A table of rounds, as a run writes it; the accuracy grows with the seed.
 fn rounds(place: &Place, folder: &str, operator: &str, seed: u32, bits: u64) {
@@ -39,16 +39,6 @@ identity,,gaussian,100,32,0,0,5.4e-20
 
 fn text(place: &Place, name: &str) -> String {
     fs::read_to_string(place.path().join(name)).expect("the figure is there")
-}
-
-fn refuse(place: &Place, arguments: &[&str], wanted: &[&str]) {
-    let output = place.fedbits(arguments);
-    let message = errors(&output).replace("\n  │ ", " ");
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-    for wanted in wanted {
-        assert!(message.contains(wanted), "{arguments:?}: `{wanted}` is not in\n{message}");
-    }
 }
 
 fn is_png(path: &Path) -> (u32, u32) {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Place, SMALL, errors, rows};
+use crate::support::{Place, SMALL, errors, refuse, rows};
 
 const HEADER: &str = "run,scenario,method,operator,seed,round,test_accuracy,test_loss,distance_to_optimum,\
                       cumulative_uplink_bits,cumulative_downlink_bits,cumulative_peer_bits,wall_seconds,status\n";
@@ -31,16 +31,6 @@ fn runs() -> Place {
     rounds(&place, "sign", 0, 2_000_000, &["0.5", "", "0.6", "0.9"]);
     rounds(&place, "sign", 1, 2_000_000, &["0.5", "", "0.6", "0.8"]);
     place
-}
-
-fn refuse(place: &Place, arguments: &[&str], wanted: &[&str]) {
-    let output = place.fedbits(arguments);
-    let message = errors(&output).replace("\n  │ ", " ");
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-    for wanted in wanted {
-        assert!(message.contains(wanted), "{arguments:?}: `{wanted}` is not in\n{message}");
-    }
 }
 
 #[test]

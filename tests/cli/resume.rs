@@ -309,3 +309,33 @@ fn bytes_depend_neither_on_the_language_nor_on_names_with_signs() {
     assert_eq!(without_times(&plain), without_times(&german));
     assert!(rows(&plain).iter().all(|row| row["scenario"] == "klein, \"schnell\" ü"), "names stay in their cell");
 }
+
+#[test]
+fn a_run_is_verified_row_by_row_and_nothing_is_written() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let tables = ["record.clients=true", "record.layers=true", "rounds=6", "evaluate_every=4"];
+    place.succeed(&[&["run", "small.toml", "--quiet"][..], &tables].concat());
+    let run = place.run("results");
+    let shown = run.strip_prefix(place.path()).unwrap().to_str().unwrap().to_owned();
+    let files =
+        || fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path()).collect::<std::collections::BTreeSet<_>>();
+    let before = files();
+    let text = place.succeed(&["verify", &shown, "--threads", "3", "--quiet"]);
+    assert!(text.starts_with("6 rounds of fedavg-identity-seed3-") && files() == before, "{text}");
+    for (name, round) in [("rounds.csv", 5), ("clients.csv", 2), ("layers.csv", 4)] {
+        let path = run.join(name);
+        let whole = fs::read_to_string(&path).unwrap();
+        let row = rows(&path).into_iter().find(|row| row["round"] == round.to_string()).expect("the round is there");
+        let column = ["train_loss", "squared_norm"].into_iter().find(|column| row.contains_key(*column)).unwrap();
+        fs::write(&path, whole.replacen(&row[column], "0.5", 1)).unwrap();
+        let output = place.fedbits(&["verify", &shown, "--quiet"]);
+        let wanted = format!("in round {round} `{column}` is `0.5` there");
+        assert!(output.status.code() == Some(4) && errors(&output).contains(&wanted), "{}", errors(&output));
+        let first = (round - 1).to_string();
+        place.succeed(&["verify", &shown, "--rounds", &first, "--quiet"]);
+        fs::write(&path, whole).unwrap();
+    }
+    let output = place.fedbits(&["verify", "results"]);
+    assert!(output.status.code() == Some(2) && errors(&output).contains("is not the folder of a run"));
+}

@@ -115,3 +115,14 @@ pub fn without_times(path: &Path) -> String {
     }
     text
 }
+
+/// Runs a command that is wrong; its message, whatever the width, must hold every one of `wanted`.
+pub fn refuse(place: &Place, arguments: &[&str], wanted: &[&str]) {
+    let output = place.fedbits(arguments);
+    let message = errors(&output).replace("\n  │ ", " ");
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for wanted in wanted {
+        assert!(message.contains(wanted), "{arguments:?}: `{wanted}` is not in\n{message}");
+    }
+}
