@@ -13,7 +13,7 @@ const TABLES: [&str; 3] = ["rounds.csv", "clients.csv", "layers.csv"];
 
 /// A run that is long enough to be stopped, with every table and memories at both ends.
 const LONG: &str = r#"
-rounds = 400
+rounds = 1500
 evaluate_every = 3
 [record]
 clients = true
