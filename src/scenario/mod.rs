@@ -136,8 +136,8 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Carrying {
-    /// A checkpoint is written every so many rounds, and kept at the end. Absent: every second, or less often if it would take more than
-    /// 2 % of the time, and kept at the end if it is smaller than 16 MB.
+    /// A checkpoint is written every so many rounds, and kept after the last one. Absent: every second, or less often if it would take
+    /// more than 2 % of the time, and kept after the last round if it is smaller than 16 MB.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_every: Option<u32>,

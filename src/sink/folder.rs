@@ -163,7 +163,11 @@ pub(super) fn guard(path: &Path) -> Option<fs::File> {
     Some(beside)
 }
 
-pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+/// Writes a file as a whole: there is never half of it under its name.
+///
+/// # Errors
+/// If the system does not allow it; the message has the path.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     let written = AtomicWriteFile::open(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.commit()

@@ -8,7 +8,7 @@ mod resume;
 mod table;
 mod verify;
 
-pub use folder::{Folder, MANIFEST, ROUNDS, SCENARIO, State, StateError};
+pub use folder::{Folder, MANIFEST, ROUNDS, SCENARIO, State, StateError, write_atomically};
 pub use json_lines::JsonLines;
 pub use overall::Overall;
 pub use progress::{Mode, Progress};

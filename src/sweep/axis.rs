@@ -73,16 +73,13 @@ impl Axis {
     /// Leaves out what varies a key inside of tables: something else varies it.
     pub fn forget(&mut self, key: &str) {
         let is_it = |assignment: &Assignment| matches!(assignment, Assignment::Value(other, _) if other == key);
-        let before = self.points.len();
         for point in &mut self.points {
             // The first one puts the table itself.
             let mut first = true;
             point.retain(|assignment| std::mem::take(&mut first) || !is_it(assignment));
         }
-        if before > 1 {
-            let mut seen = std::collections::BTreeSet::new();
-            self.points.retain(|point| seen.insert(format!("{point:?}")));
-        }
+        let mut seen = std::collections::BTreeSet::new();
+        self.points.retain(|point| seen.insert(format!("{point:?}")));
     }
 }
 
@@ -280,6 +277,15 @@ mod tests {
             axes[0].points[0].iter().flat_map(Assignment::keys).collect::<Vec<_>>(),
             ["uplink.operator", "uplink.ratio"]
         );
+    }
+
+    #[test]
+    fn what_varies_a_key_inside_gives_way_to_what_varies_it_outside() {
+        let text =
+            "[[sweep.uplink]]\noperator = \"top-k\"\naxis.ratio = [0.01, 0.1]\n[[sweep.uplink]]\noperator = \"sign\"\n";
+        let mut axis = axes(text).expect("they are axes").remove(0);
+        axis.forget("uplink.ratio");
+        assert_eq!(shown(&axis), ["uplink={ operator = \"top-k\" }", "uplink={ operator = \"sign\" }"]);
     }
 
     #[test]

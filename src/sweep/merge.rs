@@ -220,8 +220,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), MergeError> {
 fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
-        let (entry, place) = (entry?, to);
-        let place = place.join(entry.file_name());
+        let entry = entry?;
+        let place = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy_all(&entry.path(), &place)?;
         } else {

@@ -1,14 +1,13 @@
 //! `sweep.csv`: every cell that has ended, every evaluated round, with the axes as columns before those of `rounds.csv`.
 
-use std::{collections::BTreeSet, io::Write, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
-use atomic_write_file::AtomicWriteFile;
 use csv::{Reader, StringRecord, Writer};
 use fs_err as fs;
 
 use crate::{
     scenario::{cell, flat},
-    sink::{ROUNDS, SCENARIO, State},
+    sink::{ROUNDS, SCENARIO, State, write_atomically},
 };
 
 /// Name of the table, beside the folders of the cells.
@@ -58,11 +57,7 @@ pub fn gather(folder: &Path, axes: &[String], runs: &[String]) -> Result<usize, 
             return Err(format!("`{}` is there and is no table of a sweep: it is not overwritten", path.display()));
         }
         let bytes = out.into_inner().expect("memory takes every byte");
-        let written = AtomicWriteFile::open(&path).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.commit()
-        });
-        written.map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+        write_atomically(&path, &bytes).map_err(|error| error.to_string())?;
     }
     Ok(count)
 }
